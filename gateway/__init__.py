@@ -1,0 +1,1 @@
+"""The gateway: calls, and everything that joins lines, models and tools."""

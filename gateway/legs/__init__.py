@@ -1,0 +1,1 @@
+"""Telephone lines behind one interface."""

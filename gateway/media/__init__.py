@@ -1,0 +1,1 @@
+"""DSP and play-out, without I/O."""

@@ -1,0 +1,1 @@
+"""Sockets, ports and pacing."""

@@ -1,0 +1,1 @@
+"""RTP, RTCP and telephone events, without I/O."""

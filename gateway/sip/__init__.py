@@ -1,0 +1,1 @@
+"""SIP (RFC 3261), without I/O."""
