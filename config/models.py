@@ -1,0 +1,420 @@
+"""
+The settings as frozen models.
+
+``Settings`` is the whole file; everything below gets the smallest part that it needs. The
+docstring below each field is its line in ``docs/configuration.md`` and in the JSON Schema.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Annotated, Literal
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    JsonValue,
+    SecretStr,
+    ValidationInfo,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
+
+from config.destinations import destination_fault
+from config.fields import (
+    AudioFile,
+    ExistingFile,
+    ExistingFolder,
+    FutureFolder,
+    HeaderName,
+    HttpListen,
+    Language,
+    Listen,
+    Network,
+    Number,
+    PortRange,
+    PublicAddress,
+    Section,
+    Table,
+    Text,
+    WebAddress,
+    Whole,
+    default_loop,
+    empty,
+    existing_file,
+    invalid,
+)
+
+SHIPPED_APOLOGY = Path(__file__).parent / "prompts" / "apology.wav"
+"""Said to a caller whose session was lost in mid-call, where the agent has no recording of its own."""
+
+ENDING_MODELS = ("gpt-realtime", "gpt-realtime-mini", "gpt-audio-mini")
+LEGACY_MODELS = ("gpt-4o-realtime-preview", "gpt-4o-mini-realtime-preview")
+ENDING_TRANSCRIBERS = (
+    "whisper-1",
+    "gpt-4o-transcribe",
+    "gpt-4o-mini-transcribe",
+    "gpt-4o-transcribe-diarize",
+)
+
+_LISTEN_SCHEMA = WithJsonSchema({"type": "string", "examples": ["udp:0.0.0.0:5060", "tcp:[::]:5060"]})
+_HTTP_LISTEN_SCHEMA = WithJsonSchema({"type": "string", "examples": ["127.0.0.1:8080", "[::1]:8080"]})
+_PORTS_SCHEMA = WithJsonSchema({"type": "string", "pattern": r"^\d+-\d+$", "examples": ["20000-29999"]})
+
+
+class SipTimers(Section):
+    """The base values of RFC 3261's timers; other values than the defaults are for tests and odd networks."""
+
+    t1_ms: Annotated[Whole, Field(ge=1, le=10_000)] = 500
+    """Estimate of the round trip: the first retransmission comes after it."""
+    t2_ms: Annotated[Whole, Field(ge=1, le=60_000)] = 4000
+    """The longest pause between retransmissions."""
+    t4_ms: Annotated[Whole, Field(ge=0, le=60_000)] = 5000
+    """How long a message may stay in the network."""
+
+    @model_validator(mode="after")
+    def _t2_is_not_below_t1(self) -> SipTimers:
+        if self.t2_ms < self.t1_ms:
+            raise invalid("t2_ms is smaller than t1_ms", f"write t2_ms: {self.t1_ms} or more")
+        return self
+
+
+class SipSettings(Section):
+    """Where SIP and RTP are heard."""
+
+    listen: Annotated[tuple[Annotated[Listen, _LISTEN_SCHEMA], ...], Field(min_length=1)] = (
+        Listen("udp", "0.0.0.0", 5060),  # noqa: S104  a telephone exchange is there to be called
+        Listen("tcp", "0.0.0.0", 5060),  # noqa: S104
+    )
+    """Addresses for SIP, each as transport:address:port; transport is udp or tcp."""
+    public_address: PublicAddress = "auto"
+    """The address that peers are told to send to; auto takes the one that routes to the peer."""
+    rtp_ports: Annotated[PortRange, _PORTS_SCHEMA] = PortRange(20000, 29999)
+    """UDP ports for audio; each call takes an even one and the odd one above it."""
+    max_calls: Annotated[Whole, Field(ge=1, le=32_000)] = 500
+    """Calls at once over all trunks; one more is answered with 503 and Retry-After."""
+    timers: SipTimers = SipTimers()
+    """RFC 3261's timer values."""
+    refer_timeout_s: Annotated[Number, Field(gt=0, le=3600)] = 60.0
+    """A transfer has failed when the peer says nothing about it for so long."""
+
+    @model_validator(mode="after")
+    def _no_port_is_used_twice(self) -> SipSettings:
+        for listen in self.listen:
+            if listen.transport == "udp" and listen.port in self.rtp_ports:
+                raise invalid(
+                    f"rtp_ports {self.rtp_ports} contain the SIP port {listen.port}",
+                    "move one of the two, so that a call never takes the SIP port",
+                )
+        if len({(x.transport, x.host, x.port) for x in self.listen if x.port}) < sum(
+            1 for x in self.listen if x.port
+        ):
+            raise invalid("listen names one address twice", "remove one of the two")
+        return self
+
+
+class HttpSettings(Section):
+    """Health, metrics."""
+
+    listen: Annotated[HttpListen, _HTTP_LISTEN_SCHEMA] = HttpListen("127.0.0.1", 8080)
+    """Address of /healthz, /readyz and /metrics, as address:port."""
+
+
+class ServerSettings(Section):
+    """The process. A change here needs a restart."""
+
+    sip: SipSettings = SipSettings()
+    """SIP and RTP."""
+    http: HttpSettings = HttpSettings()
+    """The web server."""
+    drain_s: Annotated[Number, Field(ge=0, le=86_400)] = 600.0
+    """How long SIGTERM waits for running calls before it ends them."""
+    loop: Literal["uvloop", "asyncio"] = Field(default_factory=default_loop)
+    """The event loop; uvloop where it is installed."""
+
+    @field_validator("loop", mode="after")
+    @classmethod
+    def _loop_is_installed(cls, value: str) -> str:
+        if value == "uvloop" and default_loop() != "uvloop":
+            raise invalid("uvloop is not installed", "install uvloop, or write loop: asyncio")
+        return value
+
+
+Codec = Literal["PCMU", "PCMA"]
+
+
+class TrunkSettings(Section):
+    """Who may call us."""
+
+    allow: Annotated[tuple[Network, ...], Field(min_length=1)]
+    """Addresses and CIDR networks of the peer; a packet from elsewhere gets no answer."""
+    codecs: Annotated[tuple[Codec, ...], Field(min_length=1)] = ("PCMU", "PCMA")
+    """Codecs that we accept, the preferred one first."""
+    max_calls: Annotated[Whole, Field(ge=1)] | None = None
+    """Calls at once on this trunk; one more is answered with 503. null leaves it to server.sip."""
+
+    @field_validator("codecs")
+    @classmethod
+    def _each_once(cls, value: tuple[Codec, ...]) -> tuple[Codec, ...]:
+        if len(set(value)) < len(value):
+            raise invalid("names a codec twice", "name each codec once")
+        return value
+
+
+class TurnDetection(Section):
+    """How the provider finds the end of the caller's turn."""
+
+    threshold: Annotated[Number, Field(ge=0, le=1)] = 0.5
+    """How loud speech must be, 0 to 1; higher for noisy lines."""
+    silence_ms: Annotated[Whole, Field(ge=50, le=10_000)] = 500
+    """Silence after which the caller's turn is over."""
+
+
+class OpenAISettings(Section):
+    """OpenAI Realtime, or a server that speaks its protocol."""
+
+    kind: Literal["openai"] = "openai"
+    """Which provider this is; may be left out where the entry is named openai."""
+    api_key: SecretStr
+    """The key; write ${env:OPENAI_API_KEY} and keep the key itself out of the file."""
+    model: Text = "gpt-realtime-2.1"
+    """The speech model."""
+    base_url: WebAddress | None = None
+    """Another server, such as http://127.0.0.1:4010/v1 for `trunkline fake-openai`."""
+    connect_timeout_s: Annotated[Number, Field(gt=0, le=60)] = 5.0
+    """A session that is not configured after so long is given up; the caller hears ringing meanwhile."""
+    transcription_model: Text | None = "gpt-live-transcribe"
+    """Writes down what the caller says, for the transcript; null for none."""
+    turn_detection: TurnDetection = TurnDetection()
+    """How the end of a turn is found."""
+
+    @field_validator("api_key")
+    @classmethod
+    def _key_is_printable(cls, value: SecretStr) -> SecretStr:
+        # It becomes an HTTP header: a newline from a file would break every connection, or worse.
+        if not re.fullmatch(r"[!-~]+", value.get_secret_value()):
+            raise invalid("is empty or has a space or line break in it", "write the key alone")
+        return value
+
+
+class FakeSettings(Section):
+    """A deterministic stand-in that plays a script; needs no key and no network."""
+
+    kind: Literal["fake"] = "fake"
+    """Which provider this is; may be left out where the entry is named fake."""
+    script: ExistingFile
+    """The script (YAML): what it says, what it waits for, which tools it calls."""
+
+
+ProviderSettings = Annotated[OpenAISettings | FakeSettings, Field(discriminator="kind")]
+PROVIDER_KINDS: Mapping[str, type[Section]] = MappingProxyType(
+    {"openai": OpenAISettings, "fake": FakeSettings}
+)
+
+
+def _kind_by_name(value: object) -> object:
+    """Give each provider without a ``kind`` the one it is named after."""
+    if not isinstance(value, Mapping):
+        return value
+    return {
+        name: {"kind": name, **entry}
+        if isinstance(entry, Mapping) and "kind" not in entry and name in PROVIDER_KINDS
+        else entry
+        for name, entry in value.items()
+    }
+
+
+class OrganizationSettings(Section):
+    """Whose number was called."""
+
+    client_lookup_url: WebAddress | None = None
+    """Where lookup_caller finds the client of a phone number; without it the tool does not exist."""
+    client_lookup_auth: SecretStr | None = None
+    """Secret that is sent with each look-up."""
+    client_lookup_auth_header: HeaderName = "loquent_x_check"
+    """Header that carries the secret."""
+
+    @model_validator(mode="after")
+    def _secret_has_a_destination(self) -> OrganizationSettings:
+        if self.client_lookup_auth is not None and self.client_lookup_url is None:
+            raise invalid("client_lookup_auth is set without client_lookup_url", "add client_lookup_url")
+        return self
+
+
+class KnowledgeBaseSettings(Section):
+    """Documents that query_knowledge searches."""
+
+    path: ExistingFolder
+    """Folder of text files (.txt, .md), relative to this file."""
+
+
+class OnUnavailable(Section):
+    """
+    What a caller gets when no provider can be reached.
+
+    ``reject`` alone refuses the call with 503 before it is answered.
+    """
+
+    say: AudioFile | None = None
+    """Recording that is played first; the call is answered for it."""
+    then: Literal["reject", "transfer"] = "reject"
+    """What follows: the call is ended, or transferred."""
+    transfer: str | None = None
+    """Number (+E.164) or SIP URI that the call is transferred to."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _short_forms(cls, value: object) -> object:
+        if value == "reject":
+            return {}
+        if isinstance(value, str):
+            raise invalid(
+                "{value} is not an answer to an unavailable provider",
+                "write reject, or a mapping with say: FILE or transfer: NUMBER",
+            )
+        if isinstance(value, Mapping) and value.get("transfer") is not None and "then" not in value:
+            return {**value, "then": "transfer"}
+        return value
+
+    @field_validator("transfer")
+    @classmethod
+    def _can_be_dialled(cls, value: str | None) -> str | None:
+        if value is not None and (fault := destination_fault(value)):
+            raise invalid(*fault)
+        return value
+
+    @model_validator(mode="after")
+    def _transfer_goes_with_its_number(self) -> OnUnavailable:
+        if self.then == "transfer" and self.transfer is None:
+            raise invalid("then: transfer needs a number", "add transfer: NUMBER")
+        if self.then == "reject" and self.transfer is not None:
+            raise invalid("then: reject contradicts transfer", "remove one of the two")
+        return self
+
+
+class CallLimits(Section):
+    """What one call may use."""
+
+    max_duration_s: Annotated[Number, Field(gt=0, le=86_400)] = 3600.0
+    """A call is ended after so long."""
+
+
+def _read_prompt(value: object, info: ValidationInfo) -> object:
+    """Take text, or ``{file: PATH}`` and read it."""
+    if not isinstance(value, Mapping):
+        return value
+    if list(value) != ["file"]:
+        raise invalid("must be text or a file", "write prompt: TEXT, or prompt: {file: PATH}")
+    path = existing_file(value["file"], info)
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        raise invalid(
+            "names a file that cannot be read as UTF-8 text", "write the path of a text file"
+        ) from None
+
+
+Prompt = Annotated[
+    Text,
+    BeforeValidator(_read_prompt),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "string", "minLength": 1},
+                {
+                    "type": "object",
+                    "properties": {"file": {"type": "string", "format": "path"}},
+                    "required": ["file"],
+                    "additionalProperties": False,
+                },
+            ]
+        }
+    ),
+]
+
+
+def _each_once(value: tuple[str, ...]) -> tuple[str, ...]:
+    if len(set(value)) < len(value):
+        raise invalid("names one entry twice", "name each once")
+    return value
+
+
+class AgentSettings(Section):
+    """One voice agent."""
+
+    providers: Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(_each_once)]
+    """Names of providers, tried in this order when a call is set up."""
+    voice: Text | None = None
+    """The provider's name of a voice; without it the provider's default."""
+    language: Language | None = None
+    """The language of the conversation, as a tag such as en or de-DE."""
+    prompt: Prompt
+    """The system prompt: text, or {file: PATH} relative to this file."""
+    greeting: Text | None = None
+    """Instruction for the agent's first words; without it the agent waits for the caller to speak."""
+    tools: Table[Mapping[str, JsonValue]] = Field(default_factory=empty)
+    """Tools by name, each a mapping with enabled: true and the settings of that tool."""
+    max_tool_calls: Annotated[Whole, Field(ge=1, le=1000)] = 6
+    """Tool calls between two turns of the caller; one more is refused."""
+    on_unavailable: OnUnavailable = OnUnavailable()
+    """When no provider can be reached: reject, {say: FILE}, {transfer: NUMBER}, or both."""
+    apology: AudioFile = SHIPPED_APOLOGY
+    """Recording for a caller whose session is lost in mid-call."""
+    limits: CallLimits = CallLimits()
+    """What one call may use."""
+
+
+class NumberSettings(Section):
+    """What answers a number."""
+
+    agent: str
+    """Name of an agent."""
+    organization: str | None = None
+    """Name of an organization."""
+
+
+class StorageSettings(Section):
+    """What is kept."""
+
+    recordings: FutureFolder | None = None
+    """Folder for recordings, one folder a call (call.json, call.flac); null records nothing."""
+
+
+def _dialled(value: Mapping[str, NumberSettings]) -> Mapping[str, NumberSettings]:
+    for number in value:
+        if not re.fullmatch(
+            r"\+[1-9][0-9]{1,14}|[A-Za-z0-9_.!~*'()&=$,;?/-][A-Za-z0-9_.!~*'()&=+$,;?/-]*", number
+        ):
+            raise invalid(
+                f"{number!r} is neither a number nor the user part of a SIP address",
+                'write "+" and digits in quotes (no spaces), or a name such as reception',
+            )
+    return value
+
+
+class Settings(Section):
+    """The whole configuration file."""
+
+    server: ServerSettings = ServerSettings()
+    """The process: addresses, ports, limits. A change needs a restart."""
+    trunks: Table[TrunkSettings] = Field(default_factory=empty)
+    """Who may call, by a name that logs and metrics use."""
+    providers: Annotated[Table[ProviderSettings], BeforeValidator(_kind_by_name)] = Field(
+        default_factory=empty
+    )
+    """Speech models by name."""
+    organizations: Table[OrganizationSettings] = Field(default_factory=empty)
+    """Organizations by name."""
+    knowledge_bases: Table[KnowledgeBaseSettings] = Field(default_factory=empty)
+    """Folders of documents by name."""
+    agents: Table[AgentSettings] = Field(default_factory=empty)
+    """Voice agents by name."""
+    numbers: Annotated[Table[NumberSettings], AfterValidator(_dialled)] = Field(default_factory=empty)
+    """Dialled numbers ("+12125550100", in quotes) or user parts, and what answers them."""
+    storage: StorageSettings = StorageSettings()
+    """What is kept of calls."""
