@@ -1,0 +1,179 @@
+"""
+What happened in a call, for everybody who only listens: recording, metrics, later the console and webhooks.
+
+Every event names its call and when it happened: ``at`` is seconds since the call arrived, on one
+monotonic clock, for audio as for everything else. Audio events are tuples because there are fifty
+a second for each direction.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeAlias
+
+from providers.types import AudioFormat
+from tools.types import JsonObject
+
+
+class CallerAudioFrame(NamedTuple):
+    """Caller audio in the line's format, as it was heard (after reordering and concealment)."""
+
+    call_id: str
+    at: float
+    audio: bytes
+
+
+class AgentAudioFrame(NamedTuple):
+    """Agent audio in the line's format, at the moment it was really sent."""
+
+    call_id: str
+    at: float
+    audio: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class CallStarted:
+    """A call arrived and is ringing. ``wall_time`` is Unix time; ``at`` is 0."""
+
+    call_id: str
+    at: float
+    wall_time: float
+    caller: str
+    called: str
+    trunk: str
+    agent: str
+    format: AudioFormat
+    organization: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CallAnswered:
+    """The call was answered; the session is configured."""
+
+    call_id: str
+    at: float
+    provider: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallerSpeech:
+    """The caller began (``started``) or stopped speaking, as the provider hears it."""
+
+    call_id: str
+    at: float
+    started: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CallerSaid:
+    """The final transcript of one turn of the caller."""
+
+    call_id: str
+    at: float
+    item_id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class AgentSaid:
+    """
+    One item of the agent, when it was heard to its end or cut off.
+
+    ``text`` is what the model said; ``heard_ms`` how much of its ``total_ms`` the caller heard.
+    """
+
+    call_id: str
+    at: float
+    item_id: str
+    text: str
+    heard_ms: int
+    total_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class BargedIn:
+    """The caller interrupted the agent."""
+
+    call_id: str
+    at: float
+    item_id: str
+    heard_ms: int
+    dropped_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class DtmfHeard:
+    call_id: str
+    at: float
+    digit: str
+
+
+@dataclass(frozen=True, slots=True)
+class FirstAudio:
+    """The first agent audio of a response was sent, ``latency_ms`` after the caller stopped speaking."""
+
+    call_id: str
+    at: float
+    latency_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCalled:
+    call_id: str
+    at: float
+    tool_call_id: str
+    tool: str
+    arguments: str
+    """JSON text as the model sent it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolAnswered:
+    call_id: str
+    at: float
+    tool_call_id: str
+    tool: str
+    status: str
+    """A value of ``ToolStatus``."""
+    reason_code: str = ""
+    data: JsonObject = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TransferChanged:
+    """A step of the ladder requested, announced, redirecting, confirmed or failed (C-6)."""
+
+    call_id: str
+    at: float
+    state: str
+    destination: str
+    status: int = 0
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CallEnded:
+    """The last event of a call. ``by`` is ``caller``, ``agent`` or ``gateway``."""
+
+    call_id: str
+    at: float
+    reason: str
+    by: str = ""
+
+
+AudioEvent: TypeAlias = CallerAudioFrame | AgentAudioFrame
+CallEvent: TypeAlias = (
+    AudioEvent
+    | CallStarted
+    | CallAnswered
+    | CallerSpeech
+    | CallerSaid
+    | AgentSaid
+    | BargedIn
+    | DtmfHeard
+    | FirstAudio
+    | ToolCalled
+    | ToolAnswered
+    | TransferChanged
+    | CallEnded
+)
