@@ -1,4 +1,4 @@
-"""The lists that gate a run; each is a text file with one entry a line and comments after ``#`` at a line's start."""
+"""The lists that gate a run: text files with one entry a line; a line that starts with ``#`` is a comment."""
 
 from __future__ import annotations
 

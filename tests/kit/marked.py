@@ -1,8 +1,8 @@
 """
 ``python -m tests.kit.marked reports|requirements [RESULTS...]``: print id -> test -> result, and judge.
 
-Without result files it runs the marked tests itself. It fails on an id of the committed list that has no passing
-test, on an id whose test failed, was skipped or xfailed, and on a mark with an id that nobody knows.
+Without result files it runs the marked tests itself. It fails on an id of the committed list that has no
+passing test, on an id whose test failed, was skipped or xfailed, and on a mark with an id that nobody knows.
 """
 
 from __future__ import annotations

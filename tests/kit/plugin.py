@@ -1,13 +1,14 @@
 """
 What this project asks of a test run beyond pytest's own rules.
 
-Every run can write its results as JSON lines (``--results FILE``), with the requirement and report ids of each
-test; ``make requirements``, ``make reports`` and the tally read them. Under ``CI=true`` a run fails when a test is
-skipped or xfailed that ``tests/allowed_skips.txt`` does not name, when fewer tests were collected than
-``tests/floor`` says, or when a Debian package is missing. Elsewhere the tests that need such a package are skipped.
+Every run can write its results as JSON lines (``--results FILE``), with the requirement and report ids of
+each test; ``make requirements``, ``make reports`` and the tally read them. Under ``CI=true`` a run fails when
+a test is skipped or xfailed that ``tests/allowed_skips.txt`` does not name, when fewer tests were collected
+than ``tests/floor`` says, or when a Debian package is missing. Elsewhere the tests that need such a package
+are skipped.
 
-With xdist the hooks that see items run in the workers and those that see results in the controller, so what is
-known of an item travels in its ``user_properties``.
+With xdist the hooks that see items run in the workers and those that see results in the controller, so what
+is known of an item travels in its ``user_properties``.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import pytest
 from tests.kit.lists import allowed_skips, debian_packages
 
 MARKS = ("requirement", "report")
+WEIGHT = {"": 0, "passed": 1, "xfailed": 2, "skipped": 2, "failed": 3}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -83,7 +85,7 @@ class Gate:
         self.file: IO[str] | None = None
         if results := config.getoption("--results"):
             Path(results).parent.mkdir(parents=True, exist_ok=True)
-            self.file = Path(results).open("a")
+            self.file = Path(results).open("a")  # noqa: SIM115  # closed when the session ends
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: object) -> None:
@@ -94,9 +96,7 @@ class Gate:
         outcome = outcome_of(report)
         row = self.outcomes.setdefault(report.nodeid, {"test": report.nodeid, "outcome": "", "seconds": 0.0})
         row["seconds"] = round(float(str(row["seconds"])) + report.duration, 3)
-        if outcome and row["outcome"] not in ("failed", "skipped", "xfailed"):
-            row["outcome"] = outcome
-        elif outcome == "failed":
+        if outcome and WEIGHT[outcome] >= WEIGHT[str(row["outcome"])]:
             row["outcome"] = outcome
         if outcome in ("skipped", "xfailed"):
             row["reason"] = reason_of(report)

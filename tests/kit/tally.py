@@ -1,4 +1,4 @@
-"""``python -m tests.kit.tally RESULTS...``: one closing line over all runs of ``make test``, which CI reads."""
+"""``python -m tests.kit.tally RESULTS...``: the closing line over all runs of ``make test``; CI reads it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ def closing_line(paths: list[Path]) -> str:
     """Return ``N passed, N failed, N skipped`` over result files; an xfail counts as skipped."""
     rows = (json.loads(line) for path in paths for line in path.read_text().splitlines())
     counts = Counter(row["outcome"] for row in rows)
-    return f"{counts['passed']} passed, {counts['failed']} failed, {counts['skipped'] + counts['xfailed']} skipped"
+    skipped = counts["skipped"] + counts["xfailed"]
+    return f"{counts['passed']} passed, {counts['failed']} failed, {skipped} skipped"
 
 
 if __name__ == "__main__":

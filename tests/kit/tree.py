@@ -1,8 +1,8 @@
 """
 ``python -m tests.kit.tree``: what no linter of ours checks about the tree, one line for each fault.
 
-Sizes of files and functions, words that mean unfinished work, paths of one machine, links between the documents,
-and that ``requirements.lock`` answers ``pyproject.toml``.
+Sizes of files and functions, words that mean unfinished work, paths of one machine, links between the
+documents, and that ``requirements.lock`` answers ``pyproject.toml``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ FILE_LINES = 500
 FUNCTION_LINES = 60
 PRODUCT = ("gateway/", "providers/", "tools/", "config/", "deploy/", "docs/", "Makefile", "README.md")
 UNFINISHED = re.compile(
-    r"NotImplementedError|\bTODO\b|\bFIXME\b|\bXXX\b|not implemented|placeholder|coming soon|for now|simplified",
+    r"NotImplementedError|\bTODO\b|\bFIXME\b|\bXXX\b|not implemented|placeholder|coming soon|for now|"
+    r"simplified",
     re.IGNORECASE,
 )
 ONE_MACHINE = re.compile(r"/(?:root|home/[a-z]+|tmp/[a-z]+)/")
