@@ -7,7 +7,7 @@ A leg is born ringing. The call answers it or hangs it up; from then on audio fl
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple, Protocol, TypeAlias
@@ -150,6 +150,10 @@ class CallLeg(Protocol):
 
     def heard_ms(self, item_id: str) -> int:
         """How much of an item the caller has heard so far."""
+        ...
+
+    def listen_to_sent(self, listener: Callable[[bytes], None]) -> None:
+        """Hand each frame that is really sent to ``listener``; to be set before :meth:`answer`."""
         ...
 
     def send_dtmf(self, digits: str) -> None: ...

@@ -1,0 +1,337 @@
+"""
+The conversation of one answered call: two pumps, the tool calls, and the one terminal action.
+
+Everything runs in one task group; :meth:`Bridge.run` returns when the line is gone and nothing of
+the call is left running.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import structlog
+
+from gateway.calls import events as ev
+from gateway.calls.conversation import Conversation
+from gateway.calls.dtmf import DtmfCollector
+from gateway.calls.ending import Ending
+from gateway.calls.report import Report
+from gateway.legs.base import CallLeg, DtmfReceived, HangupCause, HungUp, MediaLost
+from gateway.media.convert import converter
+from providers.base import ProviderSession
+from providers.errors import SessionLost
+from providers.types import (
+    AgentTranscript,
+    AudioDelta,
+    AudioDone,
+    CallerTranscript,
+    Interrupted,
+    ProviderEvent,
+    ProviderWarning,
+    ResponseDone,
+    ResponseStatus,
+    SessionEnding,
+    SpeechStarted,
+    SpeechStopped,
+    ToolCallsCancelled,
+    ToolCallsRequested,
+)
+from tools.dispatcher import Batch
+from tools.types import ToolCall, ToolResult, ToolStatus
+
+log = structlog.get_logger(__name__)
+
+TOOL_GRACE_S = 3.0
+"""How long tools that have begun may still run when the line is gone."""
+
+
+class Tools(Protocol):
+    """What the bridge asks of the dispatcher."""
+
+    async def run(self, calls: tuple[ToolCall, ...]) -> Batch: ...
+
+
+@dataclass(frozen=True, slots=True)
+class BridgeSettings:
+    """
+    What an agent's configuration says about its conversations.
+
+    Args:
+        greeting: How the model shall open the call; ``None`` lets the caller speak first.
+        max_duration_s: After how long the agent says goodbye; ``None`` for never.
+        apology: Audio in the line's format for a session that was lost.
+    """
+
+    greeting: str | None
+    max_duration_s: float | None
+    apology: bytes
+
+
+class Bridge:
+    """
+    Join a leg and a session.
+
+    Args:
+        leg: Answered.
+        session: Configured.
+        tools: The call's dispatcher.
+        talk: The state that both directions share.
+        ending: Carries out the terminal action.
+        report: Takes the call's events; never blocks.
+        clock: Seconds, monotonic.
+    """
+
+    def __init__(
+        self,
+        *,
+        leg: CallLeg,
+        session: ProviderSession,
+        tools: Tools,
+        talk: Conversation,
+        ending: Ending,
+        settings: BridgeSettings,
+        report: Report,
+        clock: Callable[[], float],
+    ) -> None:
+        self._leg = leg
+        self._session = session
+        self._tools = tools
+        self._talk = talk
+        self._ending = ending
+        self._settings = settings
+        self._report = report
+        self._clock = clock
+        self._to_model = converter(leg.format, session.input)
+        self._to_line = converter(session.output, leg.format)
+        self._speaking = ""
+        self._over = asyncio.Event()
+        self._hung_up = HungUp(by_caller=False, reason="local")
+        self._digits = DtmfCollector()
+        self._say_goodbye = False
+        self._running: set[asyncio.Task[None]] = set()
+        self._lost: SessionLost | None = None
+
+    @property
+    def lost(self) -> SessionLost | None:
+        """Why the session was lost, where it was."""
+        return self._lost
+
+    async def run(self) -> HungUp:
+        """Carry the conversation until the line is gone; say how it went."""
+        name = self._leg.info.id[:8]
+        async with asyncio.TaskGroup() as group:
+            self._group = group
+            tasks = [
+                group.create_task(self._caller_to_model(), name=f"{name} caller->model"),
+                group.create_task(self._model_to_caller(), name=f"{name} model->caller"),
+                group.create_task(self._line_events(), name=f"{name} line"),
+            ]
+            if self._settings.max_duration_s is not None:
+                tasks.append(
+                    group.create_task(self._limit(self._settings.max_duration_s), name=f"{name} limit")
+                )
+            tasks.append(group.create_task(self._ending.run(), name=f"{name} ending"))
+            if self._settings.greeting is not None:
+                await self._session.respond(instructions=self._settings.greeting)
+            await self._over.wait()
+            if self._running:
+                await asyncio.wait(self._running, timeout=TOOL_GRACE_S)
+            for task in [*tasks, *self._running]:
+                task.cancel()
+        self._tell(cut=True)
+        return self._hung_up
+
+    # Caller to model.
+
+    async def _caller_to_model(self) -> None:
+        send, convert = self._session.send_audio, self._to_model.convert
+        ending, report = self._ending, self._report
+        async for frame in self._leg.frames():
+            report.caller_audio(frame.audio)
+            if not ending.redirecting:
+                await send(convert(frame.audio))
+
+    async def _line_events(self) -> None:
+        async for event in self._leg.events():
+            match event:
+                case DtmfReceived():
+                    self._report(ev.DtmfHeard, event.digit)
+                    if self._digits.add(event.digit, now=self._clock()):
+                        self._start(self._send_digits(), "digits")
+                case MediaLost():
+                    log.warning("call.media_lost", silent_ms=event.silent_ms)
+                    self._hung_up = HungUp(by_caller=False, reason="media_lost")
+                    await self._leg.hang_up()
+                case HungUp():
+                    if self._hung_up.reason == "local":
+                        self._hung_up = event
+                    self._over.set()
+                case _:
+                    pass  # hold: the leg itself stops and starts the media
+
+    async def _send_digits(self) -> None:
+        """Wait until the caller stops pressing keys, then tell the model once."""
+        while (after := self._digits.due(now=self._clock())) > 0:
+            await asyncio.sleep(after)
+        digits = self._digits.take()
+        if self._talk.policy.pending is None:
+            self._talk.caller_paused(now=self._clock())
+            await self._barge_in()
+            await self._session.send_text(f"DTMF {digits} pressed")
+            await self._session.respond()
+
+    # Model to caller.
+
+    async def _model_to_caller(self) -> None:
+        try:
+            async for event in self._session:
+                if type(event) is AudioDelta:
+                    self._audio(event)
+                else:
+                    await self._handle(event)
+                    self._tell(cut=False)
+        except SessionLost as error:
+            await self._apologise(error)
+
+    def _audio(self, event: AudioDelta) -> None:
+        now = self._clock()
+        item_id = event.item_id
+        if not self._talk.audio(item_id, len(event.audio), now=now):
+            return
+        if item_id != self._speaking:
+            if self._speaking:
+                self._leg.finish(self._speaking)
+            self._speaking = item_id
+        latency = self._talk.response_latency(now=now)
+        if latency is not None:
+            self._report(ev.FirstAudio, round(latency * 1000))
+        self._leg.play(self._to_line.convert(event.audio), item_id=item_id)
+
+    async def _handle(self, event: ProviderEvent) -> None:
+        match event:
+            case AudioDone():
+                self._talk.complete(event.item_id)
+                self._leg.finish(event.item_id)
+            case SpeechStarted():
+                self._talk.caller_started()
+                self._ending.caller_started()
+                self._report(ev.CallerSpeech, started=True)
+            case SpeechStopped():
+                self._talk.caller_paused(now=self._clock())
+                self._ending.caller_paused()
+                self._report(ev.CallerSpeech, started=False)
+            case Interrupted():
+                await self._barge_in()
+            case CallerTranscript():
+                if event.final:
+                    self._report(ev.CallerSaid, event.item_id, event.text)
+            case AgentTranscript():
+                self._talk.text(event.item_id, event.text, final=event.final, now=self._clock())
+            case ToolCallsRequested():
+                self._start(self._answer(event), "tools")
+            case ResponseDone():
+                await self._response_done(event)
+            case ProviderWarning():
+                log.warning("provider.warning", code=event.code, message=event.message)
+            case SessionEnding():
+                log.info("provider.session_ending", after_s=event.after)
+            case ToolCallsCancelled() | AudioDelta():
+                pass  # begun tools finish, their answers are ignored by the session; audio has its own way
+
+    async def _barge_in(self) -> None:
+        """Stop what is playing and tell the model how much of it was heard."""
+        if self._talk.policy.pending is not None:
+            return  # the farewell or the announcement is always heard to its end
+        cleared = self._leg.clear()
+        self._to_line.reset()
+        if cleared.item_id and cleared.dropped_ms > 0:
+            await self._session.interrupt(item_id=cleared.item_id, heard_ms=cleared.heard_ms)
+            self._report(ev.BargedIn, cleared.item_id, cleared.heard_ms, cleared.dropped_ms)
+        self._speaking = ""
+        self._tell(cut=True)
+
+    async def _response_done(self, event: ResponseDone) -> None:
+        if event.status is ResponseStatus.FAILED:
+            log.warning("provider.response_failed", reason=event.reason)
+        if self._say_goodbye and event.status is ResponseStatus.COMPLETED:
+            self._say_goodbye = False
+            self._ending.end_now()
+
+    # Tools.
+
+    async def _answer(self, request: ToolCallsRequested) -> None:
+        """Run the calls of one response in parallel, answer all of them, go on once."""
+        for call in request.calls:
+            self._report(ev.ToolCalled, call.call_id, call.name, call.arguments)
+        if self._talk.begin_tools():
+            batch = await self._tools.run(request.calls)
+            tools = True
+        else:
+            batch = Batch(tuple(_too_many(call) for call in request.calls), None)
+            tools = False
+        for result in batch.results:
+            self._report(
+                ev.ToolAnswered, result.call_id, result.tool, result.status, result.reason_code, result.data
+            )
+            await self._session.send_tool_result(result)
+        if batch.terminal is not None:
+            self._ending.begin(batch.terminal)
+        elif self._talk.policy.pending is None:
+            await self._session.respond(tools=tools)
+
+    def _start(self, work: Awaitable[None], what: str) -> None:
+        task = self._group.create_task(_awaited(work), name=f"{self._leg.info.id[:8]} {what}")
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+
+    # The end.
+
+    async def _limit(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+        log.info("call.duration_limit", seconds=seconds)
+        if self._talk.policy.pending is None:
+            self._say_goodbye = True
+            await self._session.respond(
+                instructions="The time of this call is over. Say goodbye in one short sentence.", tools=False
+            )
+
+    async def _apologise(self, error: SessionLost) -> None:
+        """Say the recorded apology instead of falling silent, then hang up."""
+        self._lost = error
+        log.error("provider.session_lost", code=error.code, error=str(error))
+        if self._talk.policy.pending is None:
+            self._leg.clear()
+            self._leg.play(self._settings.apology, item_id="apology")
+            self._leg.finish("apology")
+            self._hung_up = HungUp(by_caller=False, reason="session_lost")
+            await self._ending.heard()
+            await self._leg.hang_up(HangupCause.FAILED)
+
+    def _tell(self, *, cut: bool) -> None:
+        """Publish the utterances whose place in the transcript is settled now."""
+        heard = {item: self._leg.heard_ms(item) for item in self._talk.open_items}
+        for spoken in self._talk.cut(heard) if cut else self._talk.settled(heard):
+            self._report(
+                ev.AgentSaid,
+                spoken.item.id,
+                spoken.item.text,
+                spoken.heard_ms,
+                round(spoken.item.generated_ms),
+            )
+
+
+async def _awaited(work: Awaitable[None]) -> None:
+    await work
+
+
+def _too_many(call: ToolCall) -> ToolResult:
+    return ToolResult(
+        call.call_id,
+        call.name,
+        ToolStatus.LIMIT_REACHED,
+        message_key="max_tool_calls_reached",
+        reason_code="max_tool_calls_reached",
+    )

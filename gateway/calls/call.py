@@ -1,0 +1,205 @@
+"""
+One call's life: ring, open the session, answer, talk, end.
+
+A :class:`Call` is one task of the switchboard's group; everything it opens is closed when
+:meth:`Call.run` returns, on every path.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+
+import structlog
+
+from gateway.calls import events as ev
+from gateway.calls.bridge import Bridge, BridgeSettings
+from gateway.calls.bus import EventBus
+from gateway.calls.control import CallRequests
+from gateway.calls.conversation import Conversation
+from gateway.calls.ending import Ending
+from gateway.calls.opening import Opened, Unavailable, open_session
+from gateway.calls.plan import Plan
+from gateway.calls.prompts import PromptError, Prompts
+from gateway.calls.report import Report
+from gateway.calls.state import CallState, State
+from gateway.calls.unavailable import turn_away
+from gateway.dialogue.policy import CallPolicy
+from gateway.legs.base import CallLeg, HangupCause, HungUp, LegGone
+from tools import CallInvocationContext, ToolDispatcher
+from tools.ports import AuditSink, CallLedger
+from tools.types import EndRequest, TransferRequest
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """What all calls of the process share."""
+
+    clock: Callable[[], float]
+    bus: EventBus
+    prompts: Prompts
+    audit: AuditSink
+    ledger: CallLedger
+
+
+class Call:
+    """
+    One call, from its first ring.
+
+    Args:
+        leg: Ringing.
+        plan: Who answers, and with what.
+        services: What all calls share.
+    """
+
+    def __init__(self, leg: CallLeg, plan: Plan, services: Services) -> None:
+        self._leg = leg
+        self._plan = plan
+        self._services = services
+        self._state = CallState()
+        self._policy = CallPolicy()
+        self._report = Report(services.bus, leg.info.id, services.clock)
+        self._stopped = ""
+
+    async def stop(self, reason: str, cause: HangupCause) -> None:
+        """End the call from outside; ``reason`` is what the record says."""
+        self._stopped = reason
+        await self._leg.hang_up(cause)
+
+    async def run(self) -> None:
+        """Serve the call to its end; raises only what nobody foresaw."""
+        info, plan = self._leg.info, self._plan
+        structlog.contextvars.bind_contextvars(call_id=info.id, trunk=info.trunk)
+        log.info("call.ringing", caller=info.caller, called=info.called, agent=plan.agent_id)
+        self._report(
+            ev.CallStarted,
+            time.time(),
+            info.caller,
+            info.called,
+            info.trunk,
+            plan.agent_id,
+            self._leg.format,
+            plan.organization_id,
+        )
+        reason, by = "failed", "gateway"
+        try:
+            reason, by = await self._serve()
+        finally:
+            if self._stopped:
+                reason, by = self._stopped, "gateway"
+            self._state.enter(State.ENDED)
+            self._report(ev.CallEnded, reason, by)
+            log.info("call.ended", reason=reason, by=by, seconds=round(self._report.at, 3))
+
+    async def _serve(self) -> tuple[str, str]:
+        self._leg.listen_to_sent(self._report.agent_audio)
+        self._state.enter(State.CONNECTING)
+        async with AsyncExitStack() as stack:
+            opened = await self._unless_gone(stack)
+            match opened:
+                case HungUp():
+                    return opened.reason, "caller" if opened.by_caller else "gateway"
+                case Unavailable():
+                    return await self._turn_away(opened)
+                case Opened():
+                    return await self._talk(opened)
+
+    async def _unless_gone(self, stack: AsyncExitStack) -> Opened | Unavailable | HungUp:
+        """Open the session, but not for a caller who has given up meanwhile."""
+        gone: list[HungUp] = []
+        try:
+            async with asyncio.timeout(None) as scope, asyncio.TaskGroup() as group:
+                watch = group.create_task(self._watch(scope, gone), name=f"{self._leg.info.id[:8]} ringing")
+                opened = await open_session(self._plan, self._leg.format, stack)
+                watch.cancel()
+        except TimeoutError:
+            if not gone:
+                raise
+        return gone[0] if gone else opened
+
+    async def _watch(self, scope: asyncio.Timeout, gone: list[HungUp]) -> None:
+        async for event in self._leg.events():
+            if isinstance(event, HungUp):
+                gone.append(event)
+                scope.reschedule(asyncio.get_running_loop().time())
+
+    async def _turn_away(self, problem: Unavailable) -> tuple[str, str]:
+        log.error("call.unavailable", reason=problem.reason, detail=problem.detail)
+        try:
+            outcome = await turn_away(
+                self._leg, self._plan.agent.on_unavailable, self._services.prompts, self._report
+            )
+        except LegGone:
+            return "cancel", "caller"
+        return f"unavailable_{outcome}", "gateway"
+
+    async def _talk(self, opened: Opened) -> tuple[str, str]:
+        try:
+            settings = await self._bridge_settings()
+            await self._leg.answer()
+        except LegGone:
+            return "cancel", "caller"
+        self._state.enter(State.TALKING)
+        self._report(ev.CallAnswered, opened.provider)
+        log.info("call.answered", provider=opened.provider, setup_ms=round(self._report.at * 1000))
+        ending = Ending(
+            leg=self._leg,
+            session=opened.session,
+            policy=self._policy,
+            state=self._state,
+            report=self._report,
+        )
+        bridge = Bridge(
+            leg=self._leg,
+            session=opened.session,
+            tools=self._dispatcher(opened),
+            talk=Conversation(
+                self._policy, self._plan.agent.max_tool_calls, opened.session.output.bytes_per_ms
+            ),
+            ending=ending,
+            settings=settings,
+            report=self._report,
+            clock=self._services.clock,
+        )
+        return self._outcome(await bridge.run())
+
+    async def _bridge_settings(self) -> BridgeSettings:
+        agent = self._plan.agent
+        try:
+            apology = await self._services.prompts.load(agent.apology, self._leg.format)
+        except PromptError as error:
+            log.error("prompt.unreadable", error=str(error))  # noqa: TRY400 - the sentence says it all
+            apology = b""
+        return BridgeSettings(agent.greeting, agent.limits.max_duration_s, apology)
+
+    def _dispatcher(self, opened: Opened) -> ToolDispatcher:
+        info = self._leg.info
+        context = CallInvocationContext(call_id=info.id, caller=info.caller, consumer_state=None)
+        return ToolDispatcher(
+            self._plan.builders.bind(opened.definitions, context),
+            call=context,
+            policy=self._policy,
+            audit=self._services.audit,
+            ledger=self._services.ledger,
+            control=CallRequests(self._policy),
+            clock=self._services.clock,
+        )
+
+    def _outcome(self, end: HungUp) -> tuple[str, str]:
+        """Say why the call ended and who ended it."""
+        if end.by_caller:
+            return end.reason, "caller"
+        match self._policy.pending:
+            case EndRequest(tool_call_id="gateway"):
+                return "duration_limit", "gateway"
+            case EndRequest():
+                return "end_call", "agent"
+            case TransferRequest():
+                return "transferred", "agent"
+            case None:
+                return end.reason, "gateway"

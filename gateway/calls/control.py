@@ -1,0 +1,27 @@
+"""The call's side of a tool's bounded requests (V-14)."""
+
+from __future__ import annotations
+
+from gateway.dialogue.policy import CallPolicy
+from tools.types import CallUpdate, EndRequest, TransferRequest
+
+
+class CallRequests:
+    """
+    Satisfies :class:`tools.ports.CallControl`.
+
+    A terminal request is claimed here, so that at most one wins; the bridge carries it out after
+    the batch. An update is not taken yet: the tool runtime brings it.
+    """
+
+    def __init__(self, policy: CallPolicy) -> None:
+        self._policy = policy
+
+    def request_end(self, request: EndRequest) -> bool:
+        return self._policy.claim(request)
+
+    def request_transfer(self, request: TransferRequest) -> bool:
+        return self._policy.claim(request)
+
+    def request_update(self, update: CallUpdate) -> str:
+        return "unsupported"

@@ -1,0 +1,133 @@
+"""
+What is being said in a call, and what follows from it (no I/O, time is an argument).
+
+The rules of this page: model audio that comes after a terminal action won is dropped, and the
+farewell before it is kept whatever the caller does (C-8, U-15); tool rounds are counted from
+the caller's last turn (C-11); latency is taken from the moment the caller paused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from gateway.dialogue.policy import CallPolicy
+
+
+@dataclass(slots=True)
+class Item:
+    """One utterance of the agent."""
+
+    id: str
+    began_at: float
+    generated_ms: float = 0.0
+    text: str = ""
+    complete: bool = False
+    """All its audio is here."""
+    told: bool = False
+    """Its place in the transcript is settled."""
+
+
+@dataclass(slots=True)
+class Spoken:
+    """An utterance of the agent as the transcript keeps it."""
+
+    item: Item
+    heard_ms: int
+
+    @property
+    def interrupted(self) -> bool:
+        return self.heard_ms + 20 < self.item.generated_ms
+
+
+@dataclass(slots=True)
+class Conversation:
+    """
+    The state that the two directions of a call share.
+
+    Args:
+        policy: Holds the pending terminal action.
+        max_tool_rounds: Rounds of tool calls after one caller turn (``max_tool_calls``).
+        bytes_per_ms: Of the model's audio, to count what was generated.
+    """
+
+    policy: CallPolicy
+    max_tool_rounds: int
+    bytes_per_ms: int
+    caller_speaking: bool = False
+    tool_rounds: int = 0
+    items: dict[str, Item] = field(default_factory=dict)
+    _paused_at: float | None = None
+
+    # The caller.
+
+    def caller_started(self) -> None:
+        self.caller_speaking = True
+        self._paused_at = None
+
+    def caller_paused(self, *, now: float) -> None:
+        """A turn of the caller is over: the next audio answers it, and tools may run anew."""
+        self.caller_speaking = False
+        self._paused_at = now
+        self.tool_rounds = 0
+
+    # The model.
+
+    def audio(self, item_id: str, size: int, *, now: float) -> bool:
+        """Count a piece of model audio; say whether the caller may hear it."""
+        item = self.items.get(item_id)
+        if item is None:
+            if self.policy.pending is not None:
+                return False
+            item = self.items[item_id] = Item(item_id, now)
+        item.generated_ms += size / self.bytes_per_ms
+        return True
+
+    def response_latency(self, *, now: float) -> float | None:
+        """Seconds from the caller's pause to the first audio after it; ``None`` for all later audio."""
+        if self._paused_at is None:
+            return None
+        latency, self._paused_at = now - self._paused_at, None
+        return latency
+
+    def text(self, item_id: str, text: str, *, final: bool, now: float) -> None:
+        """Keep what an item says; final text replaces the pieces before it."""
+        if self.policy.pending is not None and item_id not in self.items:
+            return
+        item = self.items.setdefault(item_id, Item(item_id, now))
+        item.text = text if final else item.text + text
+
+    def complete(self, item_id: str) -> None:
+        if item_id in self.items:
+            self.items[item_id].complete = True
+
+    def begin_tools(self) -> bool:
+        """Count a round of tool calls; ``False`` when it is one too many."""
+        self.tool_rounds += 1
+        return self.tool_rounds <= self.max_tool_rounds
+
+    # The transcript.
+
+    def settled(self, heard: dict[str, int]) -> list[Spoken]:
+        """Take the items whose audio was heard to its end, in the order they began."""
+        return self._tell(
+            [
+                item
+                for item in self.items.values()
+                if item.complete and not item.told and heard.get(item.id, 0) + 20 >= item.generated_ms
+            ],
+            heard,
+        )
+
+    def cut(self, heard: dict[str, int]) -> list[Spoken]:
+        """Take all items that are not settled yet: the caller barged in, or the call is over."""
+        return self._tell([item for item in self.items.values() if not item.told], heard)
+
+    @property
+    def open_items(self) -> list[str]:
+        """Items whose place in the transcript is not settled."""
+        return [item.id for item in self.items.values() if not item.told]
+
+    def _tell(self, items: list[Item], heard: dict[str, int]) -> list[Spoken]:
+        for item in items:
+            item.told = True
+        return [Spoken(item, heard.get(item.id, 0)) for item in items]

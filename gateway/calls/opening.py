@@ -1,0 +1,77 @@
+"""
+Open the session of a call while the line rings: tools first, then the first provider that answers.
+
+A call never begins with silently missing tools or without a configured session (C-28, DESIGN section 5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+
+import structlog
+
+from gateway.calls.plan import Plan
+from providers.base import Provider, ProviderSession
+from providers.errors import ProviderError
+from providers.types import AudioFormat, SessionSetup
+from tools import AgentToolDefinition, AppError
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A configured session, and the tools it was told of."""
+
+    provider: str
+    session: ProviderSession
+    definitions: Sequence[AgentToolDefinition]
+
+
+@dataclass(frozen=True, slots=True)
+class Unavailable:
+    """The call cannot be served; ``reason`` is a short stable word."""
+
+    reason: str
+    detail: str
+
+
+async def open_session(plan: Plan, line: AudioFormat, stack: AsyncExitStack) -> Opened | Unavailable:
+    """
+    Collect the tools and open a session; ``stack`` closes it.
+
+    Providers are tried in the agent's order, each for as long as its own ``connect_timeout_s`` says.
+    """
+    try:
+        definitions, addendum = await plan.builders.collect_agent_tools(
+            plan.agent_id, plan.organization_id, plan.tools
+        )
+    except AppError as error:
+        return Unavailable("tools", str(error))
+    setup = SessionSetup(
+        prompt=plan.agent.prompt,
+        addendum=addendum,
+        tools=tuple(definitions),
+        line=line,
+        voice=plan.agent.voice,
+        language=plan.agent.language,
+    )
+    failures: list[str] = []
+    for provider in plan.providers:
+        session = await _connect(provider, setup, stack, failures)
+        if session is not None:
+            return Opened(provider.name, session, definitions)
+    return Unavailable("provider", "; ".join(failures))
+
+
+async def _connect(
+    provider: Provider, setup: SessionSetup, stack: AsyncExitStack, failures: list[str]
+) -> ProviderSession | None:
+    try:
+        return await stack.enter_async_context(provider.connect(setup))
+    except ProviderError as error:
+        log.warning("provider.unavailable", provider=provider.name, code=error.code, error=str(error))
+        failures.append(f"{provider.name}: {error}")
+        return None

@@ -1,0 +1,1 @@
+"""What a call's dialogue allows at the moment."""

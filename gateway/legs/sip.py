@@ -1,0 +1,378 @@
+"""
+One SIP call as a :class:`gateway.legs.base.CallLeg`.
+
+Signalling comes in through :meth:`SipLeg.handle`, called by the line that owns the user agent;
+audio flows between the call's :class:`~gateway.net.media_stream.MediaStream` and the feeds here. The leg owns
+no task.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Protocol
+
+from gateway.legs.base import (
+    CallerAudio,
+    CallInfo,
+    Cleared,
+    DtmfReceived,
+    HangupCause,
+    HoldChanged,
+    HungUp,
+    LegEvent,
+    LegGone,
+    MediaLost,
+    TransferProgress,
+    TransferState,
+)
+from gateway.legs.feed import Feed
+from gateway.media.convert import converter
+from gateway.media.playout import Playout
+from gateway.net.media_stream import MediaStream
+from gateway.net.pacer import Pacer
+from gateway.net.ports import PortLease
+from gateway.rtp import events as rtp
+from gateway.sdp import NegotiatedMedia, NotAcceptable, SdpError
+from gateway.sip import events as sip
+from providers.types import PCMA, PCMU, AudioFormat
+
+FORMATS = {"PCMU": PCMU, "PCMA": PCMA}
+
+_AUDIO_WAITING = 50  # one second of 20 ms frames: more is too late to be useful
+_EVENTS_WAITING = 64
+
+_STATUS = {
+    HangupCause.NORMAL: (480, "Temporarily Unavailable"),
+    HangupCause.BUSY: (486, "Busy Here"),
+    HangupCause.DECLINED: (603, "Decline"),
+    HangupCause.NOT_FOUND: (404, "Not Found"),
+    HangupCause.OVERLOADED: (503, "Service Unavailable"),
+    HangupCause.UNAVAILABLE: (503, "Service Unavailable"),
+    HangupCause.FAILED: (500, "Server Internal Error"),
+}
+
+
+class Signalling(Protocol):
+    """What a leg asks of the user agent; each method acts at once and never waits."""
+
+    def answer(self, call: str, sdp: bytes) -> None: ...
+
+    def reject(self, call: str, status: int, reason: str) -> None: ...
+
+    def bye(self, call: str) -> None: ...
+
+    def refer(self, call: str, destination: str) -> None: ...
+
+    def answer_reoffer(self, call: str, sdp: bytes | None) -> None: ...
+
+
+class Description(Protocol):
+    """The local half of the call's session descriptions."""
+
+    @property
+    def media(self) -> NegotiatedMedia | None:
+        """What was agreed; ``None`` while a late offer waits for its answer."""
+        ...
+
+    def local(self) -> bytes:
+        """Our answer, or our offer where the INVITE had none."""
+        ...
+
+    def accept(self, answer: bytes) -> NegotiatedMedia:
+        """Take the answer to our offer; raises ``SdpError`` or ``NotAcceptable``."""
+        ...
+
+    def reanswer(self, offer: bytes | None) -> tuple[bytes, NegotiatedMedia | None]:
+        """Answer a re-INVITE; raises ``SdpError`` or ``NotAcceptable``."""
+        ...
+
+
+class SipLeg:
+    """
+    A ringing or answered SIP call.
+
+    Args:
+        info: What is known of the call.
+        call: The user agent's handle.
+        signalling: Commands to the user agent.
+        description: Offer and answer of this call.
+        lease: The call's ports; given back when the line is gone.
+        format: The format of frames and play-out, whatever the peer chooses later.
+        bind: The local address that carries the media.
+        pacer: The process-wide clock.
+        prebuffer_ms: Audio to collect at the start of each talk spurt.
+    """
+
+    def __init__(
+        self,
+        *,
+        info: CallInfo,
+        call: str,
+        signalling: Signalling,
+        description: Description,
+        lease: PortLease,
+        format: AudioFormat,  # noqa: A002 - the seam's word
+        bind: str,
+        pacer: Pacer,
+        prebuffer_ms: int,
+    ) -> None:
+        self._info = info
+        self._call = call
+        self._signalling = signalling
+        self._description = description
+        self._lease = lease
+        self._format = format
+        self._bind = bind
+        self._pacer = pacer
+        self._playout = Playout(format, prebuffer_ms=prebuffer_ms)
+        self._stream: MediaStream | None = None
+        self._frames: Feed[CallerAudio] = Feed(_AUDIO_WAITING)
+        self._events: Feed[LegEvent] = Feed(_EVENTS_WAITING)
+        self._progress: Feed[TransferProgress] | None = None
+        self._refer_accepted = False
+        self._marks: dict[int, asyncio.Future[None]] = {}
+        self._answered: asyncio.Future[None] | None = None
+        self._gone = False
+        self._held = False
+        self._from_line = converter(format, format)
+        self._on_sent: Callable[[bytes], None] | None = None
+
+    # The seam.
+
+    @property
+    def info(self) -> CallInfo:
+        return self._info
+
+    @property
+    def format(self) -> AudioFormat:
+        return self._format
+
+    @property
+    def dropped_frames(self) -> int:
+        """Caller audio that nobody took in time."""
+        return self._frames.dropped
+
+    async def answer(self) -> None:
+        """Send the 200 and return when its ACK is here; raises :exc:`LegGone` when none comes."""
+        if self._gone:
+            raise LegGone("the caller gave up while the line rang")
+        stream = await MediaStream.open(
+            self._lease,
+            host=self._bind,
+            playout=self._playout,
+            pacer=self._pacer,
+            on_audio=self._heard,
+            on_event=self._media_event,
+            on_marks=self._marks_reached,
+            on_sent=self._on_sent,
+        )
+        if self._gone:
+            stream.close()
+            raise LegGone("the caller gave up while the line rang")
+        self._stream = stream
+        self._answered = asyncio.get_running_loop().create_future()
+        self._signalling.answer(self._call, self._description.local())
+        media = self._description.media
+        if media is not None:
+            self._start(media)
+        await self._answered
+        if self._gone:
+            raise LegGone("the answer was never acknowledged")
+
+    def frames(self) -> AsyncIterator[CallerAudio]:
+        return aiter(self._frames)
+
+    def events(self) -> AsyncIterator[LegEvent]:
+        return aiter(self._events)
+
+    def play(self, audio: bytes, *, item_id: str) -> None:
+        if not self._gone:
+            self._playout.enqueue(audio, item_id=item_id)
+
+    def finish(self, item_id: str) -> None:
+        self._playout.finish(item_id)
+
+    async def mark(self) -> None:
+        if self._gone or self._stream is None or self._playout.queued_ms == 0 and self._playout.idle:
+            return
+        future = asyncio.get_running_loop().create_future()
+        self._marks[self._playout.mark()] = future
+        await future
+
+    def clear(self) -> Cleared:
+        cleared = self._playout.clear()
+        self._marks_reached()
+        return Cleared(cleared.item_id, cleared.heard_ms, cleared.dropped_ms)
+
+    def heard_ms(self, item_id: str) -> int:
+        return self._playout.heard_ms(item_id)
+
+    def send_dtmf(self, digits: str) -> None:
+        if self._stream is not None:
+            self._stream.send_dtmf(digits)
+
+    async def hang_up(self, cause: HangupCause = HangupCause.NORMAL) -> None:
+        if self._gone:
+            return
+        if self._answered is None:
+            status, reason = _STATUS[cause]
+            self._signalling.reject(self._call, status, reason)
+        else:
+            self._signalling.bye(self._call)
+
+    async def transfer(self, destination: str) -> AsyncIterator[TransferProgress]:
+        """Send a REFER and yield what its NOTIFYs tell; see :meth:`CallLeg.transfer`."""
+        if self._gone:
+            yield TransferProgress(TransferState.FAILED, reason="unknown")
+            return
+        progress = self._progress = Feed(_EVENTS_WAITING)
+        self._refer_accepted = False
+        self._signalling.refer(self._call, destination)
+        try:
+            async for step in progress:
+                yield step
+                if step.state is not TransferState.REDIRECTING:
+                    return
+        finally:
+            self._progress = None
+
+    # What the call's recorder may listen to.
+
+    def listen_to_sent(self, listener: Callable[[bytes], None]) -> None:
+        """Hand every frame that is really sent to ``listener``; to be called before :meth:`answer`."""
+        self._on_sent = listener
+
+    # Signalling, from the line.
+
+    def handle(self, event: sip.SipEvent) -> None:
+        """Take one event of this call from the user agent."""
+        match event:
+            case sip.CallConfirmed():
+                self._confirmed(event.answer)
+            case sip.CallReoffered():
+                self._reoffered(event.offer)
+            case sip.ReferAnswered():
+                self._refer_answered(event.status)
+            case sip.ReferProgressed():
+                self._refer_progressed(event)
+            case sip.CallEnded():
+                self._ended(event)
+            case _:
+                pass  # the rest concerns no single call
+
+    def _confirmed(self, answer: bytes | None) -> None:
+        if self._answered is None or self._answered.done():
+            return
+        if self._description.media is None:
+            try:
+                if answer is None:
+                    raise SdpError("the ACK carries no answer to our offer")  # noqa: TRY301 - one way to end the call
+                self._start(self._description.accept(answer))
+            except (SdpError, NotAcceptable):
+                self._signalling.bye(self._call)
+                return
+        self._answered.set_result(None)
+
+    def _reoffered(self, offer: bytes | None) -> None:
+        try:
+            sdp, media = self._description.reanswer(offer)
+        except (SdpError, NotAcceptable):
+            self._signalling.answer_reoffer(self._call, None)
+            return
+        self._signalling.answer_reoffer(self._call, sdp)
+        if media is None or self._stream is None:
+            return
+        self._line_format(media)
+        self._stream.reconfigure(media)
+        held = not media.sends
+        if held != self._held:
+            self._held = held
+            self._events.put(HoldChanged(held))
+
+    def _refer_answered(self, status: int) -> None:
+        if self._progress is None:
+            return
+        if 200 <= status < 300:
+            self._refer_accepted = True
+            self._progress.put(TransferProgress(TransferState.REDIRECTING, status))
+        else:
+            reason = "timeout" if status == 408 else "refused"
+            self._progress.put(TransferProgress(TransferState.FAILED, status, reason))
+
+    def _refer_progressed(self, event: sip.ReferProgressed) -> None:
+        if self._progress is None:
+            return
+        if not event.final:
+            self._progress.put(TransferProgress(TransferState.REDIRECTING, event.status))
+        elif 200 <= event.status < 300:
+            self._progress.put(TransferProgress(TransferState.CONFIRMED, event.status))
+        else:
+            self._progress.put(
+                TransferProgress(TransferState.FAILED, event.status, transfer_failure(event.status))
+            )
+
+    def _ended(self, event: sip.CallEnded) -> None:
+        if self._gone:
+            return
+        self._gone = True
+        if self._progress is not None:
+            # A trunk that takes the caller over may say so with BYE alone (RFC 5589, section 6.1).
+            taken_over = self._refer_accepted and event.by_peer
+            state = TransferState.CONFIRMED if taken_over else TransferState.FAILED
+            self._progress.put(TransferProgress(state, reason="" if taken_over else "unknown"))
+        if self._stream is not None:
+            self._stream.close()
+        else:
+            self._lease.release()
+        self._events.put(HungUp(by_caller=event.by_peer, reason=event.reason))
+        self._events.close()
+        self._frames.close()
+        if self._answered is not None and not self._answered.done():
+            self._answered.set_result(None)
+        self._marks_reached()
+
+    # Media, from the stream.
+
+    def _start(self, media: NegotiatedMedia) -> None:
+        assert self._stream is not None
+        self._line_format(media)
+        self._stream.start(media)
+
+    def _line_format(self, media: NegotiatedMedia) -> None:
+        self._from_line = converter(FORMATS[media.codec], self._format)
+
+    def _heard(self, audio: bytes, at_ms: int) -> None:
+        self._frames.put(CallerAudio(self._from_line.convert(audio), at_ms))
+
+    def _media_event(self, event: rtp.RtpEvent) -> None:
+        match event:
+            case rtp.DtmfReceived():
+                self._events.put(DtmfReceived(event.digit))
+            case rtp.MediaLost():
+                if not self._held:
+                    self._events.put(MediaLost(event.silent_ms))
+            case _:
+                pass  # a changed stream or resumed media needs nothing here
+
+    def _marks_reached(self) -> None:
+        reached = list(self._marks) if self._gone else self._playout.take_reached()
+        for mark in reached:
+            future = self._marks.pop(mark, None)
+            if future is not None and not future.done():
+                future.set_result(None)
+
+
+def transfer_failure(status: int) -> str:
+    """Say in one stable word why a transfer failed, from the last sipfrag's status."""
+    match status:
+        case 486 | 600:
+            return "busy"
+        case 603:
+            return "declined"
+        case 408 | 480 | 487:
+            return "no_answer"
+        case 0:
+            return "unknown"
+        case _:
+            return "refused"

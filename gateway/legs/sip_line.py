@@ -1,0 +1,193 @@
+"""
+The SIP line: a user agent on its sockets, and the legs that it carries.
+
+It turns a :class:`~gateway.sip.events.CallOffered` into a leg, or into a refusal in SIP's own terms, and hands every
+later event to the leg it belongs to.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import structlog
+
+from gateway import sdp
+from gateway.legs.base import CallInfo
+from gateway.legs.description import CallDescription
+from gateway.legs.refusal import Refusal
+from gateway.legs.sip import FORMATS, SipLeg
+from gateway.legs.trunks import TrunkTable
+from gateway.net.pacer import Pacer
+from gateway.net.ports import PortPool, PortsExhausted
+from gateway.net.sip_endpoint import SipEndpoint
+from gateway.sip import events as sip
+from gateway.sip.ua import UserAgent
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class LineSettings:
+    """What the line takes from the configuration."""
+
+    codecs: dict[str, tuple[str, ...]]
+    """For each trunk the codecs in order of preference."""
+    public_host: str | None = None
+    """The address in our SDP; ``None`` takes the local address that the peer reached."""
+    prebuffer_ms: int = 40
+
+
+Admit = Callable[[CallInfo], Refusal | None]
+
+
+class SipLine:
+    """
+    All SIP calls of the process.
+
+    Args:
+        ua: The user agent, not shared with anything else.
+        pool: Where media ports come from.
+        pacer: The process-wide clock.
+        clock: Seconds, monotonic; the loop's own time.
+        admit: Says before anything is allocated whether a call may come in.
+        on_leg: Takes each ringing leg.
+    """
+
+    def __init__(
+        self,
+        *,
+        ua: UserAgent,
+        pool: PortPool,
+        pacer: Pacer,
+        clock: Callable[[], float],
+        trunks: TrunkTable,
+        settings: LineSettings,
+        admit: Admit,
+        on_leg: Callable[[SipLeg], None],
+    ) -> None:
+        self._ua = ua
+        self._pool = pool
+        self._pacer = pacer
+        self._clock = clock
+        self._admit = admit
+        self._on_leg = on_leg
+        self._legs: dict[str, SipLeg] = {}
+        self.trunks = trunks
+        self.settings = settings
+        self.endpoint = SipEndpoint(ua, allowed=self._allowed, on_event=self.handle, on_denied=_denied)
+
+    def use(self, trunks: TrunkTable, settings: LineSettings) -> None:
+        """Take a new configuration; legs that exist keep what they began with."""
+        self.trunks = trunks
+        self.settings = settings
+
+    def drain(self) -> None:
+        """Answer OPTIONS with 503 from now on, so that the trunk sends calls elsewhere."""
+        self._ua.drain(True)
+
+    def _allowed(self, host: str) -> bool:
+        return self.trunks.find(host) is not None
+
+    # Commands of the legs (gateway.legs.sip.Signalling).
+
+    def answer(self, call: str, sdp: bytes) -> None:
+        self._ua.answer(call, sdp, now=self._clock())
+        self.endpoint.settle()
+
+    def reject(self, call: str, status: int, reason: str) -> None:
+        self._ua.reject(call, status, reason=reason, now=self._clock())
+        self.endpoint.settle()
+
+    def bye(self, call: str) -> None:
+        self._ua.bye(call, now=self._clock())
+        self.endpoint.settle()
+
+    def refer(self, call: str, destination: str) -> None:
+        self._ua.refer(call, destination, now=self._clock())
+        self.endpoint.settle()
+
+    def answer_reoffer(self, call: str, sdp: bytes | None) -> None:
+        self._ua.answer_reoffer(call, sdp, now=self._clock())
+        self.endpoint.settle()
+
+    # Events of the user agent.
+
+    def handle(self, event: sip.SipEvent) -> None:
+        """Take one event; called by the endpoint before it sends what the event led to."""
+        match event:
+            case sip.CallOffered():
+                self._offered(event)
+            case sip.RequestRefused():
+                log.info("sip.refused", source=event.source, status=event.status, why=event.why)
+            case sip.MessageDropped():
+                log.info("sip.dropped", source=event.source, why=event.why)
+            case sip.CallEnded():
+                leg = self._legs.pop(event.call, None)
+                if leg is not None:
+                    leg.handle(event)
+            case _:
+                leg = self._legs.get(event.call)
+                if leg is not None:
+                    leg.handle(event)
+
+    def _offered(self, event: sip.CallOffered) -> None:
+        info = self._describe(event)
+        refusal = self._admit(info)
+        leg = refusal or self._build(event, info)
+        if isinstance(leg, Refusal):
+            self._refuse(event.call, info, leg)
+            return
+        self._legs[event.call] = leg
+        self._ua.ring(event.call, now=self._clock())
+        self._on_leg(leg)
+
+    def _describe(self, event: sip.CallOffered) -> CallInfo:
+        request = event.request
+        return CallInfo(
+            id=uuid.uuid4().hex,
+            caller=request.from_.uri.user or "",
+            called=request.uri.user or request.to.uri.user or "",
+            trunk=self.trunks.find(event.flow.remote[0]) or "",
+            parameters={"sip_call_id": request.call_id, "to": request.to.uri.user or ""},
+        )
+
+    def _build(self, event: sip.CallOffered, info: CallInfo) -> SipLeg | Refusal:
+        codecs = self.settings.codecs.get(info.trunk, ("PCMU", "PCMA"))
+        bind = event.flow.local[0]
+        try:
+            lease = self._pool.lease(now=self._clock())
+        except PortsExhausted:
+            return Refusal(503, "Service Unavailable", "ports_exhausted", retry_after_s=5)
+        try:
+            description = CallDescription.for_offer(
+                event.offer, host=self.settings.public_host or bind, port=lease.port, codecs=codecs
+            )
+        except sdp.SdpError as error:
+            lease.release()
+            return Refusal(400, "Bad Session Description", str(error))
+        except sdp.NotAcceptable as error:
+            lease.release()
+            return Refusal(488, "Not Acceptable Here", str(error))
+        media = description.media
+        return SipLeg(
+            info=info,
+            call=event.call,
+            signalling=self,
+            description=description,
+            lease=lease,
+            format=FORMATS[media.codec if media else codecs[0]],
+            bind=bind,
+            pacer=self._pacer,
+            prebuffer_ms=self.settings.prebuffer_ms,
+        )
+
+    def _refuse(self, call: str, info: CallInfo, refusal: Refusal) -> None:
+        log.warning("call.refused", call_id=info.id, trunk=info.trunk, status=refusal.status, why=refusal.why)
+        headers = [("Retry-After", str(refusal.retry_after_s))] if refusal.retry_after_s else []
+        self._ua.reject(call, refusal.status, reason=refusal.reason, headers=headers, now=self._clock())
+
+
+def _denied(host: str) -> None:
+    log.warning("sip.denied", source=host)
