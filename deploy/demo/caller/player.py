@@ -51,9 +51,7 @@ class Player:
                 async with asyncio.timeout(self._patience):
                     await self._do(step)
             except TimeoutError:
-                raise CallFailed(
-                    f"the caller waited {self._patience:g} s in vain to {_name(step)}"
-                ) from None
+                raise CallFailed(f"the caller waited {self._patience:g} s in vain to {_name(step)}") from None
 
     async def _do(self, step: Step) -> None:
         match step:

@@ -51,14 +51,14 @@ STORIES: dict[str, tuple[Step, ...]] = {
     "first": (
         Listen(),
         Say("hours"),
-        BargeIn("barge_in"),
+        BargeIn("interrupt"),
         Listen(),
-        Say("goodbye"),
+        Say("thanks"),
         AwaitBye(),
     ),
     "transfer": (Listen(), Say("sales"), TakeTransfer()),
     "transfer_busy": (Listen(), Say("sales"), TakeTransfer("486 Busy Here"), Listen(), HangUp()),
-    "refused": (Listen(), Say("warehouse"), Listen(), Say("never_mind"), AwaitBye()),
+    "refused": (Listen(), Say("neighbour"), Listen(), Say("thanks"), AwaitBye()),
     "short": (Listen(), HangUp()),
 }
 """Named on the command line; the demo plays ``first``, ``transfer`` and ``refused``."""
