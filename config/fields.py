@@ -59,6 +59,7 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
 
+K = TypeVar("K")
 V = TypeVar("V")
 
 
@@ -66,7 +67,8 @@ def _dump(value: Mapping[str, object], handler: SerializerFunctionWrapHandler) -
     return handler(dict(value))
 
 
-Table = Annotated[Mapping[str, V], AfterValidator(MappingProxyType), WrapSerializer(_dump)]
+KeyedTable = Annotated[Mapping[K, V], AfterValidator(MappingProxyType), WrapSerializer(_dump)]
+Table = KeyedTable[str, V]
 """A read-only mapping from names to settings."""
 
 
@@ -269,7 +271,7 @@ class PortRange:
             raise invalid("is not a range of ports", "write first-last, such as 20000-29999")
         first, last = int(ends[1]), int(ends[2])
         if last < first:
-            raise invalid("{value} ends before it begins", f"write {last}-{first}")
+            raise invalid("{value} ends before it begins", "write the smaller port first")
         if first < 1024 or last > 65535:
             raise invalid("{value} leaves the ports 1024 to 65535", "write a range such as 20000-29999")
         if first % 2:

@@ -17,7 +17,6 @@ from pydantic import (
     AfterValidator,
     BeforeValidator,
     Field,
-    JsonValue,
     SecretStr,
     ValidationInfo,
     WithJsonSchema,
@@ -25,6 +24,7 @@ from pydantic import (
     model_validator,
 )
 
+from config.agent_tools import AgentToolConfig
 from config.destinations import destination_fault
 from config.fields import (
     AudioFile,
@@ -33,6 +33,7 @@ from config.fields import (
     FutureFolder,
     HeaderName,
     HttpListen,
+    KeyedTable,
     Language,
     Listen,
     Network,
@@ -357,7 +358,7 @@ class AgentSettings(Section):
     """The system prompt: text, or {file: PATH} relative to this file."""
     greeting: Text | None = None
     """Instruction for the agent's first words; without it the agent waits for the caller to speak."""
-    tools: Table[Mapping[str, JsonValue]] = Field(default_factory=empty)
+    tools: AgentToolConfig = Field(default_factory=AgentToolConfig)
     """Tools by name, each a mapping with enabled: true and the settings of that tool."""
     max_tool_calls: Annotated[Whole, Field(ge=1, le=1000)] = 6
     """Tool calls between two turns of the caller; one more is refused."""
@@ -385,16 +386,19 @@ class StorageSettings(Section):
     """Folder for recordings, one folder a call (call.json, call.flac); null records nothing."""
 
 
-def _dialled(value: Mapping[str, NumberSettings]) -> Mapping[str, NumberSettings]:
-    for number in value:
-        if not re.fullmatch(
-            r"\+[1-9][0-9]{1,14}|[A-Za-z0-9_.!~*'()&=$,;?/-][A-Za-z0-9_.!~*'()&=+$,;?/-]*", number
-        ):
-            raise invalid(
-                f"{number!r} is neither a number nor the user part of a SIP address",
-                'write "+" and digits in quotes (no spaces), or a name such as reception',
-            )
+_USER_PART = re.compile(r"[A-Za-z0-9_.!~*'()&=$,;?/-][A-Za-z0-9_.!~*'()&=+$,;?/-]*")  # RFC 3261 section 25.1
+
+
+def _dialled(value: str) -> str:
+    if not re.fullmatch(r"\+[1-9][0-9]{1,14}", value) and not _USER_PART.fullmatch(value):
+        raise invalid(
+            "this is neither a number nor the user part of a SIP address",
+            'write "+" and digits in quotes (no spaces), or a name such as reception',
+        )
     return value
+
+
+DialledNumber = Annotated[str, AfterValidator(_dialled)]
 
 
 class Settings(Section):
@@ -414,7 +418,7 @@ class Settings(Section):
     """Folders of documents by name."""
     agents: Table[AgentSettings] = Field(default_factory=empty)
     """Voice agents by name."""
-    numbers: Annotated[Table[NumberSettings], AfterValidator(_dialled)] = Field(default_factory=empty)
+    numbers: KeyedTable[DialledNumber, NumberSettings] = Field(default_factory=empty)
     """Dialled numbers ("+12125550100", in quotes) or user parts, and what answers them."""
     storage: StorageSettings = StorageSettings()
     """What is kept of calls."""

@@ -1,0 +1,171 @@
+"""
+What one section says about another: names that must exist, networks that must not overlap.
+
+These checks read the plain data and not the models, so that a mistake elsewhere in the file never
+hides them: everything is reported at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from ipaddress import ip_network
+
+from pydantic import JsonValue
+
+from config.agent_tools import AgentToolConfig
+from config.errors import KeyPath, Marks, Problem
+from config.fields import did_you_mean
+from config.models import ENDING_MODELS, ENDING_TRANSCRIBERS, LEGACY_MODELS, OpenAISettings, Settings
+
+_EVERYBODY = {"0.0.0.0/0", "::/0"}
+
+
+def _entries(data: JsonValue, *path: str) -> Iterator[tuple[str, JsonValue]]:
+    """Yield the entries of a mapping, or nothing where there is none."""
+    for key in path:
+        data = data.get(key) if isinstance(data, dict) else None
+    if isinstance(data, dict):
+        yield from data.items()
+
+
+def _items(data: JsonValue, *path: str) -> Iterator[tuple[int, str]]:
+    """Yield the texts of a list with their index."""
+    for key in path:
+        data = data.get(key) if isinstance(data, dict) else None
+    if isinstance(data, list):
+        yield from ((index, item) for index, item in enumerate(data) if isinstance(item, str))
+
+
+def cross_references(data: JsonValue, marks: Marks) -> list[Problem]:
+    """Check that every name that one section uses is defined in another."""
+    names = {
+        section: [name for name, _ in _entries(data, section)]
+        for section in ("providers", "organizations", "knowledge_bases", "agents")
+    }
+
+    def check(path: KeyPath, name: JsonValue, section: str) -> Iterator[Problem]:
+        if not isinstance(name, str) or name in names[section]:
+            return
+        known = names[section]
+        near = did_you_mean(name, known)
+        choices = f"choose from {', '.join(known)}" if known else f"define it under {section}"
+        yield marks.problem(path, f"there is no entry {{value}} under {section}", near or choices)
+
+    problems: list[Problem] = []
+    for agent, settings in _entries(data, "agents"):
+        for index, name in _items(settings, "providers"):
+            problems += check(("agents", agent, "providers", index), name, "providers")
+        for index, name in _items(settings, "tools", "query_knowledge", "knowledge_bases"):
+            path = ("agents", agent, "tools", "query_knowledge", "knowledge_bases", index)
+            problems += check(path, name, "knowledge_bases")
+    for number, settings in _entries(data, "numbers"):
+        if isinstance(settings, dict):
+            problems += check(("numbers", number, "agent"), settings.get("agent"), "agents")
+            problems += check(
+                ("numbers", number, "organization"), settings.get("organization"), "organizations"
+            )
+    return problems
+
+
+def shared_networks(data: JsonValue, marks: Marks) -> list[Problem]:
+    """Check that no network is allowed for two trunks: a packet could not be told apart."""
+    owners: dict[str, str] = {}
+    problems = []
+    for trunk, settings in _entries(data, "trunks"):
+        for index, entry in _items(settings, "allow"):
+            try:
+                network = str(ip_network(entry, strict=False))
+            except ValueError:
+                continue  # reported with the field itself
+            owner = owners.setdefault(network, trunk)
+            if owner != trunk:
+                path = ("trunks", trunk, "allow", index)
+                problems.append(
+                    marks.problem(
+                        path, f"{{value}} belongs to the trunk {owner} already", "keep it in one of the two"
+                    )
+                )
+    return problems
+
+
+def warnings_of(settings: Settings, marks: Marks) -> list[Problem]:
+    """List what works but is probably not meant, or will not work for long."""
+    return [
+        *_model_warnings(settings, marks),
+        *_reach_warnings(settings, marks),
+        *_tool_warnings(settings, marks),
+    ]
+
+
+def _of_family(model: str, families: tuple[str, ...]) -> bool:
+    """Whether a name is one of ``families`` or a dated snapshot of one (``gpt-realtime-2025-08-28``)."""
+    return any(model == name or model.startswith((f"{name}-20", f"{name}-latest")) for name in families)
+
+
+def _model_warnings(settings: Settings, marks: Marks) -> Iterator[Problem]:
+    for name, provider in settings.providers.items():
+        if not isinstance(provider, OpenAISettings):
+            continue
+        if _of_family(provider.model, ENDING_MODELS):
+            yield marks.problem(
+                ("providers", name, "model"),
+                "{value} is shut down by OpenAI on 2027-01-20",
+                "write gpt-realtime-2.1, or gpt-realtime-2.1-mini for the small one",
+            )
+        elif _of_family(provider.model, LEGACY_MODELS):
+            yield marks.problem(
+                ("providers", name, "model"), "{value} is a retired preview", "write gpt-realtime-2.1"
+            )
+        if provider.transcription_model and _of_family(provider.transcription_model, ENDING_TRANSCRIBERS):
+            yield marks.problem(
+                ("providers", name, "transcription_model"),
+                "{value} is shut down by OpenAI on 2027-02-26",
+                "write gpt-live-transcribe or gpt-transcribe",
+            )
+
+
+def _reach_warnings(settings: Settings, marks: Marks) -> Iterator[Problem]:
+    sip = settings.server.sip
+    if not settings.trunks:
+        yield marks.problem(("trunks",), "no trunk is allowed to call: no packet is answered", "add a trunk")
+    if not settings.numbers:
+        yield marks.problem(("numbers",), "no number is configured: every call gets 404", "add a number")
+    if sip.rtp_ports.pairs < sip.max_calls:
+        yield marks.problem(
+            ("server", "sip", "rtp_ports"),
+            f"{sip.rtp_ports} is enough for {sip.rtp_ports.pairs} calls and max_calls is {sip.max_calls}",
+            "widen the range, or lower max_calls",
+        )
+    for trunk, entry in settings.trunks.items():
+        for index, network in enumerate(entry.allow):
+            if network in _EVERYBODY:
+                yield marks.problem(
+                    ("trunks", trunk, "allow", index),
+                    "{value} lets everybody call who can reach this machine",
+                    "name the networks of the peer",
+                )
+
+
+def _tool_warnings(settings: Settings, marks: Marks) -> Iterator[Problem]:
+    """A tool entry that is written and cannot do anything is worth a word; it is no error."""
+    for agent, entry in settings.agents.items():
+        tools: AgentToolConfig = entry.tools
+        if tools.is_tool_enabled("lookup_caller") and not _looks_up(settings, agent):
+            yield marks.problem(
+                ("agents", agent, "tools", "lookup_caller"),
+                "no number of this agent has an organization with a client_lookup_url: calls have no such tool",
+                "add client_lookup_url to the organization of a number",
+            )
+
+
+def _looks_up(settings: Settings, agent: str) -> bool:
+    organizations = {entry.organization for entry in settings.numbers.values() if entry.agent == agent}
+    return any(
+        name is not None and name in settings.organizations and settings.organizations[name].client_lookup_url
+        for name in organizations
+    )
+
+
+def mapping_at(data: JsonValue, *path: str) -> Mapping[str, JsonValue]:
+    """Return the mapping at a key path, empty where something else stands."""
+    return dict(_entries(data, *path))

@@ -1,0 +1,95 @@
+"""
+From a YAML file to :class:`Settings`, or to everything that is wrong with it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeAlias
+
+from pydantic import JsonValue, ValidationError
+
+from config.checks import cross_references, mapping_at, shared_networks, warnings_of
+from config.errors import ConfigError, Marks, Problem, problems_of
+from config.models import Settings
+from config.source import Source, read_source
+
+ToolCheck: TypeAlias = Callable[[str, Mapping[str, JsonValue], Marks], list[Problem]]
+"""Checks the ``tools`` mapping of an agent: the agent's name, the mapping, where its keys stand."""
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """
+    A configuration that can be used.
+
+    Attributes:
+        settings: The frozen settings.
+        marks: Where each key stands.
+        warnings: What is probably not meant, in the form of problems.
+        files: Every other file that the settings were read from (prompts, secrets, scripts).
+    """
+
+    settings: Settings
+    marks: Marks = field(repr=False)
+    warnings: tuple[Problem, ...] = ()
+    files: frozenset[Path] = frozenset()
+
+
+def load(
+    path: str | Path, *, check_tools: ToolCheck | None = None, environ: Mapping[str, str] | None = None
+) -> Loaded:
+    """
+    Read a configuration file.
+
+    Args:
+        path: The YAML file; relative paths in it start in its folder.
+        check_tools: Second pass over each agent's tools, made of the tool registry.
+        environ: Environment of ``${env:X}``; the process's own when left out.
+
+    Raises :exc:`ConfigError` with all problems at once, in the order of the file.
+    """
+    path = Path(path)
+    files: set[Path] = set()
+    source = read_source(path, os.environ if environ is None else environ, files)
+    if source.data is None and source.problems:
+        raise ConfigError(source.problems)
+    problems = list(source.problems)
+    settings: Settings | None = None
+    try:
+        settings = Settings.model_validate(source.data, context={"base": path.parent, "files": files})
+    except ValidationError as error:
+        problems += problems_of(error, model=Settings, marks=source.marks)
+    problems += cross_references(source.data, source.marks)
+    problems += shared_networks(source.data, source.marks)
+    if check_tools is not None:
+        problems += _check_tools(source, check_tools)
+    if problems or settings is None:
+        raise ConfigError(_first_of_each(problems))
+    return Loaded(
+        settings, source.marks, tuple(sorted(warnings_of(settings, source.marks))), frozenset(files)
+    )
+
+
+def _check_tools(source: Source, check: ToolCheck) -> list[Problem]:
+    return [
+        problem
+        for agent in mapping_at(source.data, "agents")
+        for problem in check(agent, mapping_at(source.data, "agents", agent, "tools"), source.marks)
+    ]
+
+
+def _first_of_each(problems: list[Problem]) -> list[Problem]:
+    """Keep one problem for each key: the later ones only follow from the first."""
+    seen: dict[tuple[int, str], Problem] = {}
+    for problem in problems:
+        seen.setdefault((problem.line, problem.path), problem)
+    return sorted(seen.values())
+
+
+def schema() -> dict[str, JsonValue]:
+    """Return the JSON Schema of the file, for editors."""
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **Settings.model_json_schema()}
