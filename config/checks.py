@@ -149,11 +149,11 @@ def _reach_warnings(settings: Settings, marks: Marks) -> Iterator[Problem]:
 def _tool_warnings(settings: Settings, marks: Marks) -> Iterator[Problem]:
     """A tool entry that is written and cannot do anything is worth a word; it is no error."""
     for agent, entry in settings.agents.items():
-        tools: AgentToolConfig = entry.tools
+        tools = AgentToolConfig.model_validate(dict(entry.tools))
         if tools.is_tool_enabled("lookup_caller") and not _looks_up(settings, agent):
             yield marks.problem(
                 ("agents", agent, "tools", "lookup_caller"),
-                "no number of this agent has an organization with a client_lookup_url: calls have no such tool",
+                "no number of this agent has an organization with a client_lookup_url: it is left out",
                 "add client_lookup_url to the organization of a number",
             )
 

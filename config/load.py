@@ -16,6 +16,7 @@ from config.checks import cross_references, mapping_at, shared_networks, warning
 from config.errors import ConfigError, Marks, Problem, problems_of
 from config.models import Settings
 from config.source import Source, read_source
+from config.tool_checks import check_entries
 
 ToolCheck: TypeAlias = Callable[[str, Mapping[str, JsonValue], Marks], list[Problem]]
 """Checks the ``tools`` mapping of an agent: the agent's name, the mapping, where its keys stand."""
@@ -65,8 +66,7 @@ def load(
         problems += problems_of(error, model=Settings, marks=source.marks)
     problems += cross_references(source.data, source.marks)
     problems += shared_networks(source.data, source.marks)
-    if check_tools is not None:
-        problems += _check_tools(source, check_tools)
+    problems += _check_tools(source, check_tools)
     if problems or settings is None:
         raise ConfigError(_first_of_each(problems))
     return Loaded(
@@ -74,12 +74,14 @@ def load(
     )
 
 
-def _check_tools(source: Source, check: ToolCheck) -> list[Problem]:
-    return [
-        problem
-        for agent in mapping_at(source.data, "agents")
-        for problem in check(agent, mapping_at(source.data, "agents", agent, "tools"), source.marks)
-    ]
+def _check_tools(source: Source, check: ToolCheck | None) -> list[Problem]:
+    problems = []
+    for agent in mapping_at(source.data, "agents"):
+        tools = mapping_at(source.data, "agents", agent, "tools")
+        problems += check_entries(agent, tools, source.marks)
+        if check is not None:
+            problems += check(agent, tools, source.marks)
+    return problems
 
 
 def _first_of_each(problems: list[Problem]) -> list[Problem]:
@@ -88,8 +90,3 @@ def _first_of_each(problems: list[Problem]) -> list[Problem]:
     for problem in problems:
         seen.setdefault((problem.line, problem.path), problem)
     return sorted(seen.values())
-
-
-def schema() -> dict[str, JsonValue]:
-    """Return the JSON Schema of the file, for editors."""
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **Settings.model_json_schema()}

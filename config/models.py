@@ -17,6 +17,7 @@ from pydantic import (
     AfterValidator,
     BeforeValidator,
     Field,
+    JsonValue,
     SecretStr,
     ValidationInfo,
     WithJsonSchema,
@@ -24,7 +25,6 @@ from pydantic import (
     model_validator,
 )
 
-from config.agent_tools import AgentToolConfig
 from config.destinations import destination_fault
 from config.fields import (
     AudioFile,
@@ -208,8 +208,8 @@ class FakeSettings(Section):
 
     kind: Literal["fake"] = "fake"
     """Which provider this is; may be left out where the entry is named fake."""
-    script: ExistingFile
-    """The script (YAML): what it says, what it waits for, which tools it calls."""
+    script: ExistingFile | None = None
+    """The script (YAML): what it says, what it waits for, which tools it calls; null plays a short one."""
 
 
 ProviderSettings = Annotated[OpenAISettings | FakeSettings, Field(discriminator="kind")]
@@ -358,7 +358,7 @@ class AgentSettings(Section):
     """The system prompt: text, or {file: PATH} relative to this file."""
     greeting: Text | None = None
     """Instruction for the agent's first words; without it the agent waits for the caller to speak."""
-    tools: AgentToolConfig = Field(default_factory=AgentToolConfig)
+    tools: Table[Mapping[str, JsonValue]] = Field(default_factory=empty)
     """Tools by name, each a mapping with enabled: true and the settings of that tool."""
     max_tool_calls: Annotated[Whole, Field(ge=1, le=1000)] = 6
     """Tool calls between two turns of the caller; one more is refused."""

@@ -46,7 +46,16 @@ def check_tools(
     return problems
 
 
-class _NoSettings(BaseModel, extra="forbid"):
+def check_entries(agent: str, tools: Mapping[str, JsonValue], marks: Marks) -> list[Problem]:
+    """Check what all tools have in common: each is a mapping, and ``enabled`` is true or false."""
+    try:
+        AgentToolConfig.model_validate(dict(tools))
+    except ValidationError as error:
+        return problems_of(error, model=AgentToolConfig, marks=marks, prefix=("agents", agent, "tools"))
+    return []
+
+
+class NoSettings(BaseModel, extra="forbid"):
     """A tool that can only be switched on and off."""
 
 
@@ -54,7 +63,7 @@ def _check_settings(
     path: KeyPath, entry: Mapping[str, JsonValue], model: type[BaseModel] | None, marks: Marks
 ) -> list[Problem]:
     settings = {key: value for key, value in entry.items() if key != "enabled"}
-    model = model or _NoSettings
+    model = model or NoSettings
     try:
         model.model_validate(settings)
     except ValidationError as error:
