@@ -249,8 +249,17 @@ media_lines = st.builds(
     st.lists(numbers, min_size=1, max_size=5),
     st.lists(
         st.sampled_from(
-            "a=sendonly|a=inactive|c=IN IP4 0.0.0.0|a=ptime:60|a=maxptime:10|a=rtcp:9|c=IN IP6 ::1|"
-            "a=rtpmap:101 telephone-event/8000|a=rtpmap:96 PCMA/8000".split("|")
+            [
+                "a=sendonly",
+                "a=inactive",
+                "c=IN IP4 0.0.0.0",
+                "a=ptime:60",
+                "a=maxptime:10",
+                "a=rtcp:9",
+                "c=IN IP6 ::1",
+                "a=rtpmap:101 telephone-event/8000",
+                "a=rtpmap:96 PCMA/8000",
+            ]
         ),
         max_size=4,
     ),
