@@ -107,19 +107,23 @@ def _voice(axes: Axes, pcm: Pcm, turns: tuple[Turn, ...], colour: str, *, upward
 
 
 def _words(axes: Axes, turn: Turn, colour: str, room_in: float, *, upwards: bool) -> None:
-    width = max(10, int(room_in / CHAR_IN))
-    lines = textwrap.wrap(
-        turn.text,
-        width,
-        max_lines=3 if turn.cut_short else MAX_LINES,
-        placeholder=" … (cut off)" if turn.cut_short else " …",
-    )
+    lines = _wrap(turn.text, max(10, int(room_in / CHAR_IN)), cut_short=turn.cut_short)
     side = 0.64 if upwards else 0.36
     axes.plot([turn.begins, turn.begins], [0.36 if upwards else 0.64, side], color=colour, lw=1, alpha=0.5)
     axes.text(
         turn.begins, side, "\n".join(lines), fontsize=TEXT_PT, color=colour, linespacing=1.35,
         ha="left", va="bottom" if upwards else "top", zorder=4,
     )  # fmt: skip
+
+
+def _wrap(text: str, width: int, *, cut_short: bool) -> list[str]:
+    """Break a turn's words into lines; of one that was cut off only the beginning was ever heard."""
+    lines = textwrap.wrap(text, width)
+    most, ending = (3, " … (cut off)") if cut_short else (MAX_LINES, " …")
+    if len(lines) <= most:
+        return lines
+    last = textwrap.wrap(lines[most - 1], max(width - len(ending), 1))[0]
+    return [*lines[: most - 1], last + ending]
 
 
 def _clock(lane: Axes, seconds: float) -> None:
