@@ -1,0 +1,1 @@
+"""The four built-in tools, one a file: definition, prompt section and executable form."""
