@@ -1,0 +1,1 @@
+"""What the gateway keeps: knowledge, the ledger of tool calls, the audit."""
