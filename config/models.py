@@ -17,6 +17,7 @@ from pydantic import (
     AfterValidator,
     BeforeValidator,
     Field,
+    GetJsonSchemaHandler,
     JsonValue,
     SecretStr,
     ValidationInfo,
@@ -24,6 +25,8 @@ from pydantic import (
     field_validator,
     model_validator,
 )
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import core_schema
 
 from config.destinations import destination_fault
 from config.fields import (
@@ -88,14 +91,16 @@ class SipTimers(Section):
 class SipSettings(Section):
     """Where SIP and RTP are heard."""
 
-    listen: Annotated[tuple[Annotated[Listen, _LISTEN_SCHEMA], ...], Field(min_length=1)] = (
-        Listen("udp", "0.0.0.0", 5060),  # noqa: S104  a telephone exchange is there to be called
-        Listen("tcp", "0.0.0.0", 5060),  # noqa: S104
+    listen: Annotated[tuple[Annotated[Listen, _LISTEN_SCHEMA], ...], Field(min_length=1)] = Field(
+        default=(Listen("udp", "0.0.0.0", 5060), Listen("tcp", "0.0.0.0", 5060)),  # noqa: S104  it is there to be called
+        json_schema_extra={"default": ["udp:0.0.0.0:5060", "tcp:0.0.0.0:5060"]},
     )
     """Addresses for SIP, each as transport:address:port; transport is udp or tcp."""
     public_address: PublicAddress = "auto"
     """The address that peers are told to send to; auto takes the one that routes to the peer."""
-    rtp_ports: Annotated[PortRange, _PORTS_SCHEMA] = PortRange(20000, 29999)
+    rtp_ports: Annotated[PortRange, _PORTS_SCHEMA] = Field(
+        default=PortRange(20000, 29999), json_schema_extra={"default": "20000-29999"}
+    )
     """UDP ports for audio; each call takes an even one and the odd one above it."""
     max_calls: Annotated[Whole, Field(ge=1, le=32_000)] = 500
     """Calls at once over all trunks; one more is answered with 503 and Retry-After."""
@@ -122,7 +127,9 @@ class SipSettings(Section):
 class HttpSettings(Section):
     """Health, metrics."""
 
-    listen: Annotated[HttpListen, _HTTP_LISTEN_SCHEMA] = HttpListen("127.0.0.1", 8080)
+    listen: Annotated[HttpListen, _HTTP_LISTEN_SCHEMA] = Field(
+        default=HttpListen("127.0.0.1", 8080), json_schema_extra={"default": "127.0.0.1:8080"}
+    )
     """Address of /healthz, /readyz and /metrics, as address:port."""
 
 
@@ -135,7 +142,9 @@ class ServerSettings(Section):
     """The web server."""
     drain_s: Annotated[Number, Field(ge=0, le=86_400)] = 600.0
     """How long SIGTERM waits for running calls before it ends them."""
-    loop: Literal["uvloop", "asyncio"] = Field(default_factory=default_loop)
+    loop: Literal["uvloop", "asyncio"] = Field(
+        default_factory=default_loop, json_schema_extra={"default": "uvloop"}
+    )
     """The event loop; uvloop where it is installed."""
 
     @field_validator("loop", mode="after")
@@ -268,6 +277,12 @@ class OnUnavailable(Section):
     transfer: str | None = None
     """Number (+E.164) or SIP URI that the call is transferred to."""
 
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        return {"anyOf": [{"const": "reject"}, handler.resolve_ref_schema(handler(schema))]}
+
     @model_validator(mode="before")
     @classmethod
     def _short_forms(cls, value: object) -> object:
@@ -361,10 +376,10 @@ class AgentSettings(Section):
     tools: Table[Mapping[str, JsonValue]] = Field(default_factory=empty)
     """Tools by name, each a mapping with enabled: true and the settings of that tool."""
     max_tool_calls: Annotated[Whole, Field(ge=1, le=1000)] = 6
-    """Tool calls between two turns of the caller; one more is refused."""
+    """Rounds of tool calls after one turn of the caller; after them the agent must answer without tools."""
     on_unavailable: OnUnavailable = OnUnavailable()
     """When no provider can be reached: reject, {say: FILE}, {transfer: NUMBER}, or both."""
-    apology: AudioFile = SHIPPED_APOLOGY
+    apology: AudioFile = Field(default=SHIPPED_APOLOGY, json_schema_extra={"default": "(shipped)"})
     """Recording for a caller whose session is lost in mid-call."""
     limits: CallLimits = CallLimits()
     """What one call may use."""

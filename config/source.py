@@ -89,11 +89,13 @@ def parse_source(text: str, *, path: Path, environ: Mapping[str, str], files: se
         root = YAML(typ="safe", pure=True).compose(text)
         if root is None:
             return _unusable(marks, 1, "the file is empty", "begin with config/examples/minimal.yaml")
-        reader = _Reader(marks.file, Expander(path.parent, environ, files))
+        reader = _Reader(marks.file, text, Expander(path.parent, environ, files))
         data = reader.value(root, ())
     except MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else 1
-        return _unusable(marks, line, *_syntax(error))
+        # What the end of the file leaves open is mended where it began.
+        mark = error.context_mark if "end of stream" in (error.problem or "") else error.problem_mark
+        mark = mark or error.problem_mark
+        return _unusable(marks, mark.line + 1 if mark else 1, *_syntax(error))
     except ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         return _unusable(marks, line, "YAML does not allow a control character here", "remove it")
@@ -122,7 +124,8 @@ def _syntax(error: MarkedYAMLError) -> tuple[str, str]:
 class _Reader:
     """Turns nodes into plain data, collecting marks and problems on the way."""
 
-    def __init__(self, file: str, expander: Expander) -> None:
+    def __init__(self, file: str, text: str, expander: Expander) -> None:
+        self._text = text
         self._lines: dict[KeyPath, int] = {}
         self._written: dict[KeyPath, str] = {}
         self.marks = Marks(file, self._lines, self._written)
@@ -185,7 +188,7 @@ class _Reader:
                 self._wrong(path, "a key is empty", "write a word in front of the colon", line=line)
                 continue
             self._lines[place] = line
-            if _is_plain(key_node):
+            if self._is_plain(key_node):
                 self._check_number(key, place)
             data[key] = self.value(value_node, place)
         return {**merged, **data}
@@ -203,7 +206,7 @@ class _Reader:
     def _scalar(self, node: ScalarNode, path: KeyPath) -> JsonValue:
         text = str(node.value)
         self._written[path] = text
-        if _is_plain(node):
+        if self._is_plain(node):
             if self._check_number(text, path):
                 return text
             resolved = _resolve(text)
@@ -213,6 +216,16 @@ class _Reader:
         for what, write in faults:
             self._wrong(path, what, write)
         return expanded
+
+    def _is_plain(self, node: ScalarNode) -> bool:
+        """Whether a scalar is unquoted and not forced to be text by ``!!str``."""
+        if node.style is not None:
+            return False
+        # The node's own tag does not tell !!str from what ruamel took for text by itself.
+        written = self._text[node.start_mark.index : node.end_mark.index]
+        return not (
+            str(node.tag).endswith(":str") and "!" in written[: max(0, len(written) - len(node.value))]
+        )
 
     def _check_number(self, text: str, path: KeyPath) -> bool:
         """Report a plain scalar that YAML takes for another number than the one that is written."""
@@ -224,16 +237,6 @@ class _Reader:
             return False
         self._wrong(path, "YAML " + loss.format(text), f'quote this number: "{text}"')
         return True
-
-
-def _is_plain(node: ScalarNode) -> bool:
-    """Whether a scalar is unquoted and not forced to be text by ``!!str``."""
-    if node.style is not None:
-        return False
-    text = str(node.value)
-    # ruamel resolves all of these to int or float, unless a tag says otherwise.
-    numeric = _SIGNED.fullmatch(text) or _LEADING_ZERO.fullmatch(text) or _INT.fullmatch(text)
-    return not (numeric and str(node.tag).endswith(":str"))
 
 
 def _resolve(text: str) -> JsonValue:

@@ -1,0 +1,168 @@
+"""
+The configuration of a running gateway: a changed file reaches the next call, a bad one nobody.
+
+Settings are frozen, and a call keeps the ones that it started with; :class:`Current` only decides
+which settings the *next* call gets.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import BaseModel
+from watchfiles import awatch
+
+from config.errors import ConfigError, Problem
+from config.fields import Section
+from config.load import Loaded, ToolCheck, load
+from config.models import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Reload:
+    """
+    What came of reading the file again.
+
+    Attributes:
+        accepted: Whether the next call gets the new settings; otherwise the old ones stay.
+        problems: Why they were refused, or the warnings about what was accepted.
+        restart: Keys that changed and are read at start only, one problem each; their old values
+            stay in force, for the whole ``server`` section together.
+    """
+
+    accepted: bool
+    problems: tuple[Problem, ...] = ()
+    restart: tuple[Problem, ...] = ()
+
+
+class Current:
+    """
+    The settings that the next call gets.
+
+    Args:
+        path: The configuration file. Raises :exc:`ConfigError` when it cannot be used at start.
+        check_tools: As for :func:`config.load.load`.
+        environ: As for :func:`config.load.load`.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        check_tools: ToolCheck | None = None,
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        self.path = Path(path)
+        self._check_tools = check_tools
+        self._environ = environ
+        self._loaded = self._load()
+
+    @property
+    def settings(self) -> Settings:
+        return self._loaded.settings
+
+    @property
+    def warnings(self) -> tuple[Problem, ...]:
+        """What is probably not meant in the settings that are in force."""
+        return self._loaded.warnings
+
+    @property
+    def files(self) -> frozenset[Path]:
+        """Every file that the settings were read from."""
+        return self._loaded.files | {self.path}
+
+    def reload(self) -> Reload:
+        """
+        Read the file again and swap the settings in one step, if it is good.
+
+        It reads files and may take tens of milliseconds: a gateway with calls runs it in a thread.
+        """
+        try:
+            new = self._load()
+        except ConfigError as error:
+            return Reload(accepted=False, problems=error.problems)
+        old = self._loaded.settings.server
+        restart = tuple(
+            new.marks.problem(path, "changed, and is read at start only", "restart the gateway to use it")
+            for path in changed_keys(old, new.settings.server, ("server",))
+        )
+        settings = new.settings.model_copy(update={"server": old}) if restart else new.settings
+        self._loaded = Loaded(settings, new.marks, new.warnings, new.files)
+        return Reload(accepted=True, problems=new.warnings, restart=restart)
+
+    def _load(self) -> Loaded:
+        return load(self.path, check_tools=self._check_tools, environ=self._environ)
+
+
+def changed_keys(old: BaseModel, new: BaseModel, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    """Return the key paths whose values differ, as deep as sections go."""
+    changed = []
+    for key in type(old).model_fields:
+        before, after = getattr(old, key), getattr(new, key)
+        if isinstance(before, Section) and isinstance(after, Section):
+            changed += changed_keys(before, after, (*path, key))
+        elif before != after:
+            changed.append((*path, key))
+    return changed
+
+
+async def follow(
+    current: Current, report: Callable[[Reload], None], *, settle_ms: int = 200, poll_ms: int = 5000
+) -> None:
+    """
+    Reload whenever the file, or one that it names, has other content; runs until it is cancelled.
+
+    Args:
+        current: What to reload; its ``settings`` change between two calls of ``report``.
+        report: Told of each attempt, in the event loop.
+        settle_ms: Pause after a change, because an editor writes in several steps.
+        poll_ms: How often contents are compared even when the system reports no change.
+    """
+    async for _ in changes(lambda: current.files, settle_ms=settle_ms, poll_ms=poll_ms):
+        report(await asyncio.to_thread(current.reload))
+
+
+async def changes(
+    files: Callable[[], Iterable[Path]], *, settle_ms: int = 200, poll_ms: int = 5000
+) -> AsyncIterator[None]:
+    """
+    Yield each time that the content of one of ``files()`` has changed.
+
+    Folders are watched and contents compared, not names: editors replace files, Kubernetes swaps
+    symbolic links, and neither counts as a change while the content stays the same.
+    """
+    seen = await asyncio.to_thread(_fingerprint, files())
+    while True:
+        watched = frozenset(files())
+        folders = {path.absolute().parent for path in watched}
+        existing = [folder for folder in folders if folder.is_dir()]
+        # The time-out finds what was written before the watch began, and changes on network disks.
+        async for _ in awatch(
+            *existing,
+            recursive=False,
+            debounce=settle_ms,
+            step=50,
+            rust_timeout=poll_ms,
+            yield_on_timeout=True,
+        ):
+            now = await asyncio.to_thread(_fingerprint, files())
+            if now != seen:
+                seen = now
+                yield None
+                if frozenset(files()) != watched:
+                    break  # the new settings name other files
+
+
+def _fingerprint(files: Iterable[Path]) -> frozenset[tuple[Path, bytes]]:
+    return frozenset((path, _digest(path)) for path in files)
+
+
+def _digest(path: Path) -> bytes:
+    try:
+        return hashlib.sha256(path.read_bytes()).digest()
+    except OSError:
+        return b""
