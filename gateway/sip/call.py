@@ -1,0 +1,407 @@
+"""
+One incoming call: the INVITE usage of its dialog (RFC 3261, sections 13.3, 14.2 and 15; RFC 3311).
+
+    OFFERED -> ANSWERED -> CONFIRMED -> ENDED
+
+The owner (:class:`gateway.sip.ua.UserAgent`) gives it the requests of its dialog and the commands
+of the application, and forgets it when :attr:`IncomingCall.over` is true.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from enum import Enum, auto
+from functools import partial
+
+from gateway.sip.body import UnsupportedBody, find_sdp
+from gateway.sip.checks import UNSUPPORTED_MEDIA
+from gateway.sip.dialog import Dialog
+from gateway.sip.errors import LocalProtocolError
+from gateway.sip.events import CallConfirmed, CallEnded, CallReoffered, EndReason
+from gateway.sip.flow import Flow
+from gateway.sip.invite_server import InviteServerTransaction
+from gateway.sip.kit import ExtraHeaders, Kit
+from gateway.sip.message import Request
+from gateway.sip.respond import ALLOW
+from gateway.sip.transaction import (
+    AckReceived,
+    CancelReceived,
+    ResponseReceived,
+    Terminated,
+    TransactionEvent,
+)
+from gateway.sip.transactions import Served
+from gateway.sip.transfer import Transfer
+from gateway.sip.unacked import Due, UnackedAnswer
+
+
+class CallState(Enum):
+    OFFERED = auto()
+    """The caller hears ringing, or soon will."""
+    ANSWERED = auto()
+    """200 was sent, the ACK is awaited."""
+    CONFIRMED = auto()
+    ENDED = auto()
+
+
+class IncomingCall:
+    """
+    A call that the peer began.
+
+    Args:
+        handle: How the application names it.
+        invite: The INVITE's transaction.
+        dialog: Opened by that INVITE.
+        flow: Where it came from.
+        offer: Its SDP.
+        kit: Shared parts of the user agent.
+        changed: Called when a transaction of the call changed it.
+        now: The present time in seconds.
+    """
+
+    def __init__(
+        self,
+        handle: str,
+        *,
+        invite: Served,
+        dialog: Dialog,
+        flow: Flow,
+        offer: bytes | None,
+        kit: Kit,
+        changed: Callable[[IncomingCall], None],
+        now: float,
+    ) -> None:
+        self.handle = handle
+        self.dialog = dialog
+        self.state = CallState.OFFERED
+        self.first_cseq = invite.request.cseq.number
+        self.transfer = Transfer(self, kit)
+        self.flow = flow
+        self._kit = kit
+        self._changed = changed
+        self._invite = invite
+        self._offer = offer
+        self._answer_by: float = now + kit.settings.answer_timeout
+        self._unacked: UnackedAnswer | None = None
+        self._reoffer: Served | None = None
+        self._reoffer_had_sdp = False
+        self._reoffer_by = 0.0
+        self._bye_after_ack = False
+        self._bye_reason = ""
+        self._bye_in_flight = False
+        invite.handler = self._on_invite_event
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more can come of it: ended, our BYE answered, no transfer open."""
+        ended = self.state is CallState.ENDED
+        return ended and not (self._bye_in_flight or self._bye_after_ack or self.transfer.live)
+
+    # Commands of the application.
+
+    def ring(self, *, now: float) -> None:
+        self._require(CallState.OFFERED, "ring")
+        dialog = self.dialog
+        self._kit.respond(
+            self._invite,
+            180,
+            tag=dialog.local_tag,
+            contact=dialog.contact,
+            extra=dialog.record_route,
+            now=now,
+        )
+
+    def answer(self, sdp: bytes, *, now: float) -> None:
+        self._require(CallState.OFFERED, "answer")
+        self.state = CallState.ANSWERED
+        self._accept(self._invite, sdp, ours_offered=self._offer is None, now=now)
+
+    def reject(self, status: int, *, reason: str, headers: ExtraHeaders, now: float) -> None:
+        self._require(CallState.OFFERED, "reject")
+        if not 300 <= status <= 699:
+            raise LocalProtocolError(f"{status} is no rejection")
+        self._refuse_invite(status, reason=reason, headers=headers, now=now)
+        self._end("rejected", by_peer=False, now=now)
+
+    def bye(self, *, reason: str, now: float) -> None:
+        """
+        Hang up an answered call.
+
+        Before the ACK no BYE may leave (RFC 3261, section 15): it waits for the ACK, or for the time-out
+        of the 2xx. For the application the call is over at once.
+        """
+        if self.state is CallState.OFFERED:
+            raise LocalProtocolError("cannot hang up an unanswered call: reject it")
+        self._bye_reason = reason
+        waiting = self.state is CallState.ANSWERED
+        self._end("local", by_peer=False, now=now, keep_unacked=waiting)
+        if waiting:
+            self._bye_after_ack = True
+        else:
+            self._send_bye(now)
+
+    def refer(self, target: str, *, now: float) -> None:
+        self._require(CallState.CONFIRMED, "transfer")
+        self.transfer.start(target, now=now)
+
+    def owns(self, served: Served) -> bool:
+        """Whether a transaction is the INVITE that began this call."""
+        return served is self._invite
+
+    def answer_reoffer(self, sdp: bytes | None, *, now: float) -> None:
+        """Answer a pending re-INVITE or UPDATE; harmless if the peer took it back meanwhile."""
+        served = self._reoffer
+        if served is None:
+            return
+        self._reoffer = None
+        if sdp is None:
+            self._kit.respond(served, 488, now=now)
+        elif served.request.method == "INVITE":
+            self.dialog.refresh_target(served.request)
+            self._accept(served, sdp, ours_offered=not self._reoffer_had_sdp, now=now)
+        else:
+            self.dialog.refresh_target(served.request)
+            self._kit.respond(served, 200, contact=self.dialog.contact, body=sdp, now=now)
+
+    # Requests of the peer.
+
+    def receive(self, served: Served, flow: Flow, *, now: float) -> None:
+        """Take a new request in the dialog, its sequence number not yet checked."""
+        request = served.request
+        if not self.dialog.accept_cseq(request):
+            self._kit.refuse(served, 500, "the CSeq is too low", now=now)
+            return
+        self.flow = flow
+        match request.method:
+            case "BYE":
+                self._receive_bye(served, now)
+            case "NOTIFY":
+                self.transfer.receive_notify(served, now=now)
+            case _ if self.state is CallState.ENDED:
+                self._kit.refuse(served, 481, "the call has ended", now=now)
+            case "INVITE" | "UPDATE":
+                self._receive_offer(served, now)
+            case "INFO" if "Info-Package" in request.headers:
+                # We advertise no package (RFC 6086, section 4.2.2); a bare INFO is fine.
+                self._kit.respond(served, 469, extra=(("Recv-Info", ""),), now=now)
+            case _:
+                self._kit.respond(served, 200, extra=(("Allow", ALLOW),), now=now)
+
+    def receive_ack(self, ack: Request, *, now: float) -> None:
+        """Take the ACK of a 2xx; repeated ones are absorbed."""
+        if self._unacked is None or ack.cseq.number != self._unacked.cseq:
+            return
+        answer: bytes | None = None
+        if self._unacked.ours_offered:
+            try:
+                answer = find_sdp(ack.headers, ack.body)
+            except UnsupportedBody:
+                answer = None
+        self._confirm(answer, now)
+
+    # Time.
+
+    def next_timeout(self) -> float | None:
+        times = [self.transfer.next_timeout()]
+        if self.state is CallState.OFFERED:
+            times.append(self._answer_by)
+        if self._unacked is not None:
+            times.append(self._unacked.next_timeout())
+        if self._reoffer is not None:
+            times.append(self._reoffer_by)
+        return min((at for at in times if at is not None), default=None)
+
+    def handle_timeout(self, *, now: float) -> None:
+        self.transfer.handle_timeout(now=now)
+        if self.state is CallState.OFFERED and now >= self._answer_by:
+            self._refuse_invite(480, now=now)
+            self._end("timeout", by_peer=False, now=now)
+        if self._reoffer is not None and now >= self._reoffer_by:
+            served, self._reoffer = self._reoffer, None
+            self._kit.refuse(served, 500, "the offer was not answered in time", now=now)
+        if self._unacked is not None:
+            self._handle_unacked(self._unacked, now)
+
+    def _handle_unacked(self, unacked: UnackedAnswer, now: float) -> None:
+        match unacked.due(now):
+            case Due.RESEND:
+                self._kit.transactions.respond(unacked.served, unacked.response, now=now)
+            case Due.EXPIRED:
+                # 13.3.1.4: the session is ended with a BYE.
+                self._unacked = None
+                self._bye_after_ack = False
+                self._end("ack_timeout", by_peer=False, now=now)
+                self._send_bye(now)
+            case Due.NOTHING:
+                pass
+
+    # Offers, answers and ends.
+
+    def _receive_offer(self, served: Served, now: float) -> None:
+        request = served.request
+        try:
+            offer = find_sdp(request.headers, request.body)
+        except UnsupportedBody as error:
+            self._kit.refuse(served, 415, str(error), extra=UNSUPPORTED_MEDIA, now=now)
+            return
+        if request.method == "UPDATE" and offer is None:
+            self.dialog.refresh_target(request)
+            self._kit.respond(served, 200, contact=self.dialog.contact, now=now)
+            return
+        if self.state is CallState.OFFERED or self._reoffer is not None:
+            # 14.2 and RFC 3311, 5.2: an offer is still unanswered. A random wait, so that it works out.
+            wait = str(zlib.crc32(self._kit.token().encode()) % 11)
+            self._kit.refuse(served, 500, "an offer is pending", extra=(("Retry-After", wait),), now=now)
+            return
+        if self._unacked is not None and self._unacked.ours_offered:
+            self._kit.refuse(served, 491, "our own offer is pending", now=now)
+            return
+        if self._unacked is not None and request.method == "INVITE":
+            # Only who has our 2xx may send a re-INVITE: its ACK was lost or is late.
+            self._confirm(None, now)
+        self._reoffer = served
+        self._reoffer_had_sdp = offer is not None
+        self._reoffer_by = now + self._kit.settings.timers.limit
+        served.handler = partial(self._on_reinvite_event, served)
+        if request.method == "INVITE":
+            self._kit.respond(served, 100, now=now)
+        self._kit.events.append(CallReoffered(self.handle, offer))
+
+    def _accept(self, served: Served, sdp: bytes, *, ours_offered: bool, now: float) -> None:
+        """Send the 2xx of an INVITE and keep sending it."""
+        response = self._kit.responder.build(
+            served.request,
+            200,
+            tag=self.dialog.local_tag,
+            contact=self.dialog.contact,
+            extra=(*self.dialog.record_route, ("Allow", ALLOW)),
+            body=sdp,
+        )
+        timers = self._kit.settings.timers
+        self._unacked = UnackedAnswer(served, response, ours_offered=ours_offered, timers=timers, now=now)
+        self._kit.transactions.respond(served, response, now=now)
+
+    def _confirm(self, answer: bytes | None, now: float) -> None:
+        unacked, self._unacked = self._unacked, None
+        if unacked is None:
+            return
+        if isinstance(unacked.served.tx, InviteServerTransaction):
+            unacked.served.tx.acknowledge()
+        if self._bye_after_ack:
+            self._bye_after_ack = False
+            self._send_bye(now)
+        elif self.state is CallState.ANSWERED:
+            self.state = CallState.CONFIRMED
+            self._kit.events.append(CallConfirmed(self.handle, answer))
+        elif unacked.ours_offered:
+            self._kit.events.append(CallConfirmed(self.handle, answer))
+
+    def _receive_bye(self, served: Served, now: float) -> None:
+        self._kit.respond(served, 200, now=now)
+        if self.state is CallState.OFFERED:
+            self._refuse_invite(487, now=now)
+        # If our own BYE waited for the ACK, the peer's made it needless.
+        self._bye_after_ack = False
+        self._unacked = None
+        self._end("bye", by_peer=True, now=now)
+
+    def hang_up_lost(self, *, now: float) -> None:
+        """The peer does not know the dialog any more (RFC 3261, section 12.2.1.2)."""
+        if self.state is not CallState.ENDED:
+            self._end("timeout", by_peer=False, now=now)
+            self._send_bye(now)
+
+    def _send_bye(self, now: float) -> None:
+        extra = (("Reason", self._bye_reason),) if self._bye_reason else ()
+        self._bye_in_flight = True
+        self.send("BYE", extra, self._on_bye_event, now=now)
+
+    def _end(self, reason: EndReason, *, by_peer: bool, now: float, keep_unacked: bool = False) -> None:
+        """Report the end once, and answer what is still unanswered (15.1.2)."""
+        if self.state is CallState.ENDED:
+            return
+        self.state = CallState.ENDED
+        if not keep_unacked:
+            self._unacked = None
+        if self._reoffer is not None:
+            served, self._reoffer = self._reoffer, None
+            self._kit.respond(served, 487, now=now)
+        self._kit.events.append(CallEnded(self.handle, by_peer, reason))
+
+    # Transactions.
+
+    def _on_invite_event(self, event: TransactionEvent, now: float) -> None:
+        match event:
+            case AckReceived(ack):
+                self.receive_ack(ack, now=now)
+            case CancelReceived() if self.state is CallState.OFFERED:
+                self._refuse_invite(487, now=now)
+                self._end("cancel", by_peer=True, now=now)
+            case Terminated(timed_out=True) if self.state in {CallState.OFFERED, CallState.ANSWERED}:
+                self._end("transport", by_peer=False, now=now)
+            case _:
+                return  # the ACK of a rejection, or the quiet end of the transaction
+        self._changed(self)
+
+    def _on_reinvite_event(self, served: Served, event: TransactionEvent, now: float) -> None:
+        match event:
+            case AckReceived(ack):
+                self.receive_ack(ack, now=now)
+            case CancelReceived() if self._reoffer is served:
+                self._reoffer = None
+                self._kit.respond(served, 487, now=now)
+            case Terminated(timed_out=True) if self._reoffer is served:
+                self._reoffer = None
+            case _:
+                return  # nothing of it is pending any more
+        self._changed(self)
+
+    def _on_bye_event(self, event: TransactionEvent, now: float) -> None:
+        del now
+        match event:
+            case ResponseReceived(response) if response.is_provisional:
+                return
+            case _:
+                self._bye_in_flight = False
+                self._changed(self)
+
+    # Small parts.
+
+    def send(
+        self,
+        method: str,
+        extra: ExtraHeaders,
+        handler: Callable[[TransactionEvent, float], None],
+        *,
+        now: float,
+    ) -> int:
+        """Send a request in the dialog; return its sequence number."""
+        settings = self._kit.settings
+        flow, fallback = self.dialog.path(self.flow, return_to_source=settings.return_to_source)
+        request = self.dialog.request(method, branch=self._kit.token(), transport=flow.transport)
+        for name, value in extra:
+            request.headers.add(name, value)
+        if settings.user_agent:
+            request.headers.add("User-Agent", settings.user_agent)
+        self._kit.transactions.send(request, flow, fallback, handler, now=now)
+        return self.dialog.local_cseq
+
+    @property
+    def local_uri(self) -> str:
+        """The address that the peer called."""
+        return self.dialog.local_uri
+
+    def changed(self) -> None:
+        self._changed(self)
+
+    def _refuse_invite(
+        self, status: int, *, reason: str = "", headers: ExtraHeaders = (), now: float
+    ) -> None:
+        request, tag = self._invite.request, self.dialog.local_tag
+        response = self._kit.responder.build(request, status, tag=tag, reason=reason, extra=headers)
+        self._kit.transactions.respond(self._invite, response, now=now)
+
+    def _require(self, state: CallState, command: str) -> None:
+        if self.state is not state:
+            raise LocalProtocolError(f"cannot {command} when {self.state.name.lower()}")

@@ -1,0 +1,53 @@
+"""What a user agent refuses before its application hears of it (RFC 3261, section 8.2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gateway.sip.body import SDP_TYPE
+from gateway.sip.message import Request
+from gateway.sip.respond import ACCEPT, ALLOW, ALLOWED_METHODS
+from gateway.sip.uri import scheme_of
+
+SUPPORTED: frozenset[str] = frozenset()
+"""Option tags that we serve: none so far, so every ``Require`` is refused."""
+
+_SCHEMES = frozenset({"sip", "sips", "tel"})
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A final response in place of service."""
+
+    status: int
+    why: str
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+UNSUPPORTED_MEDIA = ("Accept", ACCEPT), ("Accept-Encoding", "identity")
+
+
+def inspect(request: Request) -> Refusal | None:
+    """
+    Judge a request other than ACK and CANCEL in the order of RFC 3261, section 8.2.
+
+    Returns:
+        405 with Allow, 416, 420 with Unsupported or 406; ``None`` when it may be served.
+    """
+    if request.method not in ALLOWED_METHODS:
+        return Refusal(405, f"method {request.method[:40]}", (("Allow", ALLOW),))
+    if scheme_of(request.uri) not in _SCHEMES:
+        return Refusal(416, "the scheme of the Request-URI")
+    unknown = [tag for tag in request.headers.tokens("Require") if tag not in SUPPORTED]
+    if unknown:
+        return Refusal(420, "a required extension", (("Unsupported", ", ".join(unknown)),))
+    if request.method in {"INVITE", "UPDATE"} and not _accepts_sdp(request):
+        return Refusal(406, "SDP is not accepted")
+    return None
+
+
+def _accepts_sdp(request: Request) -> bool:
+    """Whether Accept lets us answer with SDP; no Accept header means yes (RFC 3261, section 20.1)."""
+    if "Accept" not in request.headers:
+        return True
+    return not {SDP_TYPE, "application/*", "*/*"}.isdisjoint(request.headers.tokens("Accept"))

@@ -1,0 +1,117 @@
+"""
+INVITE client transaction (RFC 3261, 17.1.1, with the Accepted state of RFC 6026).
+
+The ACK of a rejection is sent here; that of a 2xx belongs to the dialog, which must send it again
+for every 2xx that this transaction reports.
+"""
+
+from __future__ import annotations
+
+from gateway.sip.message import Headers, Request, Response
+from gateway.sip.timers import Timers
+from gateway.sip.transaction import ResponseReceived, State, Terminated, Timer, TransactionEvent
+
+
+class InviteClientTransaction:
+    """
+    One INVITE of ours; it is sent at once.
+
+    Args:
+        invite: With its final Via and CSeq.
+        reliable: Whether the transport retransmits for us (TCP).
+        timers: RFC 3261 timer values.
+        now: The present time in seconds.
+    """
+
+    def __init__(self, invite: Request, *, reliable: bool, timers: Timers, now: float) -> None:
+        self.request = invite
+        self.state = State.CALLING
+        self._reliable = reliable
+        self._timers = timers
+        self._resend_after = timers.t1
+        self._deadlines: dict[Timer, float] = {Timer.B: now + timers.limit}
+        if not reliable:
+            self._deadlines[Timer.A] = now + timers.t1
+        self._to_send: list[Request] = [invite]
+        self._events: list[TransactionEvent] = []
+
+    def receive(self, response: Response, *, now: float) -> None:
+        """Take a response that matches this transaction."""
+        match self.state:
+            case State.CALLING | State.PROCEEDING if response.is_provisional:
+                # Timers A and B end here: a phone may ring for minutes.
+                self.state = State.PROCEEDING
+                self._deadlines = {}
+                self._events.append(ResponseReceived(response))
+            case State.CALLING | State.PROCEEDING if response.is_success:
+                self.state = State.ACCEPTED
+                self._deadlines = {Timer.M: now + self._timers.limit}
+                self._events.append(ResponseReceived(response))
+            case State.CALLING | State.PROCEEDING:
+                self.state = State.COMPLETED
+                self._deadlines = {Timer.D: now + (0.0 if self._reliable else self._timers.timer_d)}
+                self._events.append(ResponseReceived(response))
+                self._to_send.append(acknowledge_rejection(self.request, response))
+            case State.ACCEPTED if response.is_success:
+                self._events.append(ResponseReceived(response))
+            case State.COMPLETED if response.status >= 300:
+                self._to_send.append(acknowledge_rejection(self.request, response))
+            case _:
+                pass  # a late provisional response, or one that contradicts the final one
+
+    def fail(self) -> None:
+        """Give up: the transport cannot deliver (RFC 3261, section 17.1.4)."""
+        if self.state in {State.CALLING, State.PROCEEDING, State.COMPLETED}:
+            self._terminate(timed_out=True)
+
+    def handle_timeout(self, *, now: float) -> None:
+        """Fire every timer that is due. Calling early is harmless."""
+        while (at := self.next_timeout()) is not None and at <= now:
+            self._fire(min(self._deadlines, key=self._deadlines.__getitem__), now)
+
+    def next_timeout(self) -> float | None:
+        """When to call :meth:`handle_timeout`, or ``None`` for never."""
+        return min(self._deadlines.values(), default=None)
+
+    def to_send(self) -> list[Request]:
+        """Take the requests that are ready for the wire."""
+        ready, self._to_send = self._to_send, []
+        return ready
+
+    def events(self) -> list[TransactionEvent]:
+        """Take what the owner has to know."""
+        ready, self._events = self._events, []
+        return ready
+
+    def _fire(self, timer: Timer, now: float) -> None:
+        match timer:
+            case Timer.A:
+                self._to_send.append(self.request)
+                self._resend_after *= 2  # without an upper limit, unlike timer E
+                self._deadlines[Timer.A] = now + self._resend_after
+            case Timer.B:
+                self._terminate(timed_out=True)
+            case _:
+                self._terminate(timed_out=False)
+
+    def _terminate(self, *, timed_out: bool) -> None:
+        self.state = State.TERMINATED
+        self._deadlines = {}
+        self._events.append(Terminated(timed_out))
+
+
+def acknowledge_rejection(invite: Request, response: Response) -> Request:
+    """
+    Build the ACK of a 3xx to 6xx (RFC 3261, section 17.1.1.3).
+
+    Same Request-URI, branch, Call-ID, From, Route and CSeq number as the INVITE; the To of the response.
+    """
+    headers = Headers()
+    headers.add("Via", invite.headers.elements("Via")[0])
+    for name in ("Route", "Max-Forwards", "From"):
+        for value in invite.headers.get_all(name):
+            headers.add(name, value)
+    headers.add("To", response.headers.get("To") or invite.headers.get("To") or "")
+    headers.add("Call-ID", invite.call_id)
+    headers.add("CSeq", f"{invite.cseq.number} ACK")
+    return Request(headers, b"", "ACK", invite.uri)

@@ -1,0 +1,37 @@
+"""The settings of a user agent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from gateway.sip.timers import Timers
+
+
+@dataclass(frozen=True, slots=True)
+class UaSettings:
+    """Read once at start; a user agent never changes them."""
+
+    public_host: str | None = None
+    """
+    Host of our Contact and Via, when peers reach us by another address than the one we listen
+    on; ``None`` uses ``Flow.local``.
+    """
+    user_agent: str = "Trunkline"
+    timers: Timers = field(default_factory=Timers)
+    refer_timeout: float = 60.0
+    """Seconds from a REFER to its last NOTIFY; then the outcome is unknown."""
+    answer_timeout: float = 180.0
+    """Seconds that an offered call may ring; then 480. RFC 3261's proxies give up after 3 minutes."""
+    retry_after: int = 5
+    """Seconds in the Retry-After of our 503."""
+    return_to_source: bool = True
+    """
+    Send in-dialog requests to where the peer's packets come from when its Contact is a private
+    address but its packets are not (callers behind NAT).
+    """
+    max_transactions: int = 20_000
+    """Server transactions at once; further requests get a stateless 503."""
+
+    def __post_init__(self) -> None:
+        if self.refer_timeout <= 0 or self.answer_timeout <= 0 or self.max_transactions < 1:
+            raise ValueError("times and caps of a user agent are positive")

@@ -1,0 +1,329 @@
+"""
+The SIP user agent, without I/O (RFC 3261, section 8).
+
+Whoever drives it makes one call that changes it (``receive``, a command, ``handle_timeout`` or
+``transport_failed``), then takes :meth:`UserAgent.events`, then :meth:`UserAgent.to_send`, then arms
+one timer for :meth:`UserAgent.next_timeout`. ``now`` is any monotonic clock in seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from gateway.sip.agenda import Agenda
+from gateway.sip.body import UnsupportedBody, find_sdp
+from gateway.sip.call import CallState, IncomingCall
+from gateway.sip.checks import SUPPORTED, UNSUPPORTED_MEDIA, inspect
+from gateway.sip.dialog import Dialog, DialogKey, dialog_key
+from gateway.sip.errors import LocalProtocolError
+from gateway.sip.events import CallOffered, MessageDropped, RequestRefused, SipEvent
+from gateway.sip.flow import Flow, Outgoing
+from gateway.sip.kit import Kit
+from gateway.sip.message import Request, Response
+from gateway.sip.parser import ParseError, parse_message
+from gateway.sip.respond import ACCEPT, ALLOW, Responder, contact_uri, way_back, with_source
+from gateway.sip.settings import UaSettings
+from gateway.sip.transactions import Served, Transactions
+
+
+class UserAgent:
+    """
+    Answers calls, requests out of dialog, and everything that must not become a call.
+
+    Commands name a call by the handle of its :class:`~gateway.sip.events.CallOffered`. They return
+    ``False`` when that call is over (the peer may have been faster), and raise
+    :exc:`~gateway.sip.errors.LocalProtocolError` when they make no sense in its state.
+
+    Args:
+        settings: Read once.
+        token: Returns a new unguessable token of letters and digits, for tags, branches and handles.
+    """
+
+    def __init__(self, settings: UaSettings, token: Callable[[], str]) -> None:
+        self._settings = settings
+        self._token = token
+        self._out: list[Outgoing] = []
+        self._events: list[SipEvent] = []
+        self._transactions = Transactions(settings.timers, self._out)
+        self._responder = Responder(settings)
+        self._kit = Kit(settings, self._transactions, self._responder, token, self._events)
+        self._calls: dict[str, IncomingCall] = {}
+        self._dialogs: dict[DialogKey, IncomingCall] = {}
+        self._agenda: Agenda[IncomingCall] = Agenda()
+        self._draining = False
+
+    # Figures for metrics.
+
+    @property
+    def active_calls(self) -> int:
+        """Calls that have not ended."""
+        return sum(call.state is not CallState.ENDED for call in self._calls.values())
+
+    @property
+    def dialogs(self) -> int:
+        """Dialogs in memory, with those whose BYE or transfer is not through."""
+        return len(self._dialogs)
+
+    @property
+    def transactions(self) -> int:
+        """Transactions in memory, both sides."""
+        return self._transactions.served_count + self._transactions.sent_count
+
+    @property
+    def draining(self) -> bool:
+        return self._draining
+
+    # Outputs.
+
+    def to_send(self) -> list[Outgoing]:
+        """Take what is ready for the wire; send it in this order."""
+        ready = self._out.copy()
+        self._out.clear()
+        return ready
+
+    def events(self) -> list[SipEvent]:
+        """Take what the application and the log have to know."""
+        ready = self._events.copy()
+        self._events.clear()
+        return ready
+
+    def next_timeout(self) -> float | None:
+        """When to call :meth:`handle_timeout`, or ``None`` for never."""
+        times = (self._transactions.next_timeout(), self._agenda.next())
+        return min((at for at in times if at is not None), default=None)
+
+    # Inputs from below.
+
+    def receive(self, data: bytes, flow: Flow, *, now: float) -> None:
+        """Take a datagram, or one message of a stream. Whatever it holds, nothing is raised."""
+        if not data.strip(b"\r\n\0 "):
+            return  # a keep-alive
+        try:
+            message = parse_message(data, stream=flow.reliable)
+        except ParseError as error:
+            self._refuse_unreadable(error, flow)
+            return
+        if isinstance(message, Response):
+            if not self._transactions.receive_response(message, now=now):
+                self._drop(flow, f"a {message.status} that answers no request of ours")
+            return
+        message.headers.replace_first("Via", with_source(message.headers, flow))
+        self._receive_request(message, flow, now)
+
+    def handle_timeout(self, *, now: float) -> None:
+        """Fire every timer that is due. Calling early is harmless."""
+        self._transactions.handle_timeout(now=now)
+        while (call := self._agenda.take_due(now)) is not None:
+            call.handle_timeout(now=now)
+            self._settle(call)
+
+    def transport_failed(self, flow: Flow, *, now: float) -> None:
+        """
+        Say that something could not be sent on ``flow``, nor on its fallback.
+
+        Unanswered transactions of that flow end; a call that was not confirmed ends with them. A
+        confirmed call goes on: its next request may well get through.
+        """
+        self._transactions.transport_failed(flow, now=now)
+
+    # Commands.
+
+    def ring(self, call: str, *, now: float) -> bool:
+        """Send 180."""
+        return self._command(call, lambda it: it.ring(now=now))
+
+    def answer(self, call: str, sdp: bytes, *, now: float) -> bool:
+        """Send 200 with our answer, or with our offer if the INVITE had none; again until the ACK comes."""
+        if not sdp:
+            raise LocalProtocolError("an answer needs a session description")
+        return self._command(call, lambda it: it.answer(sdp, now=now))
+
+    def reject(
+        self,
+        call: str,
+        status: int,
+        *,
+        reason: str = "",
+        headers: Iterable[tuple[str, str]] = (),
+        now: float,
+    ) -> bool:
+        """Refuse an offered call with a status of 300 to 699."""
+        extra = tuple(headers)
+        return self._command(call, lambda it: it.reject(status, reason=reason, headers=extra, now=now))
+
+    def bye(self, call: str, *, now: float, reason: str = "") -> bool:
+        """
+        Hang up an answered call; before its ACK the BYE waits, as RFC 3261, section 15 asks.
+
+        ``reason`` is the value of a Reason header (RFC 3326), such as ``Q.850;cause=16``.
+        """
+        return self._command(call, lambda it: it.bye(reason=reason, now=now))
+
+    def refer(self, call: str, target: str, *, now: float) -> bool:
+        """Ask the peer of a confirmed call to call ``target`` (a URI) in our place."""
+        return self._command(call, lambda it: it.refer(target, now=now))
+
+    def answer_reoffer(self, call: str, sdp: bytes | None, *, now: float) -> bool:
+        """Answer a re-INVITE or UPDATE with SDP; ``None`` refuses it with 488 and leaves the session."""
+        return self._command(call, lambda it: it.answer_reoffer(sdp, now=now))
+
+    def drain(self, active: bool) -> None:
+        """Refuse OPTIONS and new calls with 503 from now on, or serve them again."""
+        self._draining = active
+
+    def _command(self, handle: str, act: Callable[[IncomingCall], None]) -> bool:
+        call = self._calls.get(handle)
+        if call is None or call.state is CallState.ENDED:
+            return False
+        try:
+            act(call)
+        finally:
+            self._settle(call)
+        return True
+
+    # Requests.
+
+    def _receive_request(self, request: Request, flow: Flow, now: float) -> None:
+        if self._transactions.receive_request(request, now=now) is not None:
+            return
+        if request.method == "ACK":
+            self._receive_ack(request, flow, now)
+            return
+        back, fallback = way_back(request.headers, flow)
+        if self._transactions.served_count >= self._settings.max_transactions:
+            self._refuse_overload(request, back, fallback)
+            return
+        merged = not request.to.tag and request.method != "CANCEL" and self._transactions.is_merged(request)
+        served = self._transactions.serve(request, back, fallback, now=now)
+        if request.method == "CANCEL":
+            self._receive_cancel(served, now)
+        elif (refusal := inspect(request)) is not None:
+            self._refuse(served, refusal.status, refusal.why, now, extra=refusal.headers)
+        elif merged:
+            self._refuse(served, 482, "it came before on another path", now)
+        elif request.to.tag:
+            self._receive_in_dialog(served, flow, now)
+        elif request.method == "INVITE":
+            self._receive_invite(served, flow, now)
+        elif request.method == "OPTIONS":
+            self._receive_options(served, flow, now)
+        else:
+            self._refuse(served, 481, f"{request.method} outside a dialog", now)
+
+    def _receive_ack(self, ack: Request, flow: Flow, now: float) -> None:
+        call = self._dialogs.get(dialog_key(ack))
+        if call is None:
+            self._drop(flow, "an ACK that belongs to no call")
+            return
+        call.receive_ack(ack, now=now)
+        self._settle(call)
+
+    def _receive_cancel(self, cancel: Served, now: float) -> None:
+        invite = self._transactions.find_cancelled(cancel.request)
+        if invite is None:
+            self._refuse(cancel, 481, "CANCEL of an unknown request", now)
+            return
+        # 9.2: the same tag as in the responses to the INVITE.
+        tag = next((call.dialog.local_tag for call in self._calls.values() if call.owns(invite)), "")
+        self._kit.respond(cancel, 200, tag=tag or self._token(), now=now)
+        self._transactions.cancel(invite, now=now)
+
+    def _receive_in_dialog(self, served: Served, flow: Flow, now: float) -> None:
+        call = self._dialogs.get(dialog_key(served.request))
+        if call is None:
+            self._refuse(served, 481, f"{served.request.method} for an unknown dialog", now)
+            return
+        call.receive(served, flow, now=now)
+        self._settle(call)
+
+    def _receive_options(self, served: Served, flow: Flow, now: float) -> None:
+        if self._draining:
+            self._refuse(served, 503, "draining", now, extra=self._retry_after)
+            return
+        extra = [("Allow", ALLOW), ("Accept", ACCEPT)]
+        if SUPPORTED:
+            extra.append(("Supported", ", ".join(sorted(SUPPORTED))))
+        contact = contact_uri(self._settings, flow)
+        self._kit.respond(served, 200, tag=self._token(), contact=contact, extra=tuple(extra), now=now)
+
+    def _receive_invite(self, served: Served, flow: Flow, now: float) -> None:
+        request = served.request
+        if self._draining:
+            self._refuse(served, 503, "draining", now, extra=self._retry_after)
+            return
+        if self._is_known(request):
+            self._refuse(served, 482, "its call is already up", now)
+            return
+        try:
+            offer = find_sdp(request.headers, request.body)
+        except UnsupportedBody as error:
+            self._refuse(served, 415, str(error), now, extra=UNSUPPORTED_MEDIA)
+            return
+        try:
+            dialog = Dialog(request, local_tag=self._token(), contact=contact_uri(self._settings, flow))
+        except ValueError as error:
+            self._refuse(served, 400, str(error), now)
+            return
+        self._kit.respond(served, 100, now=now)
+        call = IncomingCall(
+            self._token(),
+            invite=served,
+            dialog=dialog,
+            flow=flow,
+            offer=offer,
+            kit=self._kit,
+            changed=self._settle,
+            now=now,
+        )
+        self._calls[call.handle] = self._dialogs[dialog.key] = call
+        self._settle(call)
+        self._events.append(CallOffered(call.handle, request, offer, flow))
+
+    def _is_known(self, invite: Request) -> bool:
+        """Whether the INVITE opened a call whose transaction is over by now: a very late copy."""
+        cseq, call_id, tag = invite.cseq.number, invite.call_id, invite.from_.tag
+        return any(
+            call.first_cseq == cseq and call.dialog.call_id == call_id and call.dialog.remote_tag == tag
+            for call in self._calls.values()
+        )
+
+    def _settle(self, call: IncomingCall) -> None:
+        """Re-arm a call that may have changed, or forget it."""
+        self._agenda.set(call, call.next_timeout())
+        if call.over and self._calls.pop(call.handle, None) is not None:
+            self._agenda.set(call, None)
+            self._dialogs.pop(call.dialog.key, None)
+
+    # Refusals.
+
+    @property
+    def _retry_after(self) -> tuple[tuple[str, str], ...]:
+        return (("Retry-After", str(self._settings.retry_after)),)
+
+    def _refuse(
+        self,
+        served: Served,
+        status: int,
+        why: str,
+        now: float,
+        *,
+        extra: tuple[tuple[str, str], ...] = (),
+    ) -> None:
+        self._kit.refuse(served, status, why, tag=self._token(), extra=extra, now=now)
+
+    def _refuse_unreadable(self, error: ParseError, flow: Flow) -> None:
+        response = self._responder.to_unreadable(error, flow)
+        if response is None:
+            self._drop(flow, error.why)
+            return
+        back, fallback = way_back(error.headers, flow)
+        self._out.append(Outgoing(back, response.to_bytes(), fallback))
+        self._events.append(RequestRefused(str(flow), response.status, error.why))
+
+    def _refuse_overload(self, request: Request, back: Flow, fallback: Flow | None) -> None:
+        response = self._responder.build(request, 503, tag=self._token(), extra=self._retry_after)
+        self._out.append(Outgoing(back, response.to_bytes(), fallback))
+        self._events.append(RequestRefused(str(back), 503, "too many transactions"))
+
+    def _drop(self, flow: Flow, why: str) -> None:
+        self._events.append(MessageDropped(str(flow), why))
