@@ -1,0 +1,262 @@
+"""
+A wire-accurate OpenAI Realtime server (GA) for loopback, on ``websockets``.
+
+Use it in a test::
+
+    async with OpenAIFakeServer(script, faults="failed#1") as server:
+        client = AsyncOpenAI(api_key="any", base_url=server.url)
+        ...
+        assert server.sessions[-1].received
+
+or as a process: ``trunkline fake-openai --port 9100 --script demo.yaml``. A connection may bring its own
+faults: in the query (``?fault=close:1011@2``), in the header ``X-Fake-Fault``, or behind a tilde in the name
+of the model (``gpt-realtime-2.1~failed#1``; ``~`` and ``#`` are encoded by every client).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import itertools
+import json
+import socket
+import time
+from collections import deque
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+from urllib.parse import parse_qs, urlsplit
+
+from websockets.asyncio.server import Server, ServerConnection, serve
+from websockets.exceptions import ConnectionClosed
+from websockets.frames import Frame, Opcode
+from websockets.http11 import Request, Response
+
+from providers.fakes.faults import FaultError, Faults, parse_faults
+from providers.fakes.openai_check import check_server_event
+from providers.fakes.openai_session import Close, Options, RealtimeSession
+from providers.fakes.openai_wire import http_error
+from providers.fakes.script import DEFAULT_SCRIPT, Connect, Script, load_script
+
+MAX_SESSIONS = 1000
+"""Sessions that are remembered for tests."""
+_PATHS = ("/v1/realtime", "/realtime")
+_SMALL_BUFFER = 4096
+
+
+class OpenAIFakeServer:
+    """
+    Serves the Realtime API on a local port.
+
+    Args:
+        script: What the model says: a script or a file of one.
+        faults: What goes wrong, for every connection.
+        port: 0 takes a free one; see :attr:`url`.
+        api_key: The only key that is accepted; any key is, without it.
+        validate: Check every event that is sent with the SDK's types, and fail loudly.
+        session_seconds: How long a session may last (an hour at the service).
+    """
+
+    def __init__(
+        self,
+        script: Script | Path | None = None,
+        faults: Faults | str = "",
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        api_key: str | None = None,
+        validate: bool = False,
+        session_seconds: float = 3600.0,
+    ) -> None:
+        self.script = script if isinstance(script, Script) else load_script(script or DEFAULT_SCRIPT)
+        self.faults = faults if isinstance(faults, Faults) else parse_faults(faults)
+        self.sessions: deque[RealtimeSession] = deque(maxlen=MAX_SESSIONS)
+        self.refused: deque[int] = deque(maxlen=MAX_SESSIONS)
+        """HTTP statuses of refused handshakes."""
+        self._host = host
+        self._port = port
+        self._api_key = api_key
+        self._check = check_server_event if validate else None
+        self._session_seconds = session_seconds
+        self._seeds = itertools.count(1)
+        self._server: Server | None = None
+
+    @property
+    def port(self) -> int:
+        return self._port
+
+    @property
+    def url(self) -> str:
+        """The ``base_url`` for ``AsyncOpenAI``."""
+        return f"http://{self._host}:{self._port}/v1"
+
+    @property
+    def websocket_url(self) -> str:
+        return f"ws://{self._host}:{self._port}/v1"
+
+    async def __aenter__(self) -> Self:
+        self._server = await serve(
+            self._converse,
+            self._host,
+            self._port,
+            process_request=self._admit,
+            compression=None,
+            max_size=None,
+            ping_interval=None,
+            close_timeout=1,
+        )
+        self._port = next(iter(self._server.sockets)).getsockname()[1]
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._server is not None:
+            self._server.close()
+            await self._server.wait_closed()
+
+    async def serve_forever(self) -> None:
+        """Serve until cancelled; the server must have been entered."""
+        if self._server is not None:
+            await self._server.serve_forever()
+
+    async def _admit(self, connection: ServerConnection, request: Request) -> Response | None:
+        """Look at the handshake; a response refuses it."""
+        try:
+            faults = self._faults_of(request)
+        except FaultError as error:
+            return self._refuse(connection, 400, str(error))
+        late = faults.get("late_handshake")
+        if late or self.script.connect_after:
+            await asyncio.sleep(late.number if late else self.script.connect_after)
+        if self.script.connect is Connect.HANG:
+            await asyncio.Event().wait()
+        status = self._status(request, faults)
+        return self._refuse(connection, status) if status else None
+
+    def _status(self, request: Request, faults: Faults) -> int | None:
+        fault = faults.get("status")
+        if fault:
+            return int(fault.number)
+        if self.script.connect is Connect.REFUSE:
+            return 503
+        scheme, _, key = request.headers.get("Authorization", "").partition(" ")
+        wrong = self._api_key is not None and not hmac.compare_digest(key.encode(), self._api_key.encode())
+        if scheme != "Bearer" or not key or wrong or self.script.connect is Connect.REJECT_KEY:
+            return 401
+        query = parse_qs(urlsplit(request.path).query)
+        if urlsplit(request.path).path not in _PATHS or not query.get("model"):
+            return 404
+        return None
+
+    def _refuse(self, connection: ServerConnection, status: int, message: str = "") -> Response:
+        self.refused.append(status)
+        _, body = http_error(status)
+        if message:
+            body["error"]["message"] = message
+        response = connection.respond(status, json.dumps(body))
+        del response.headers["Content-Type"]
+        response.headers["Content-Type"] = "application/json"
+        if status in (429, 503):
+            response.headers["Retry-After"] = "1"
+        return response
+
+    def _faults_of(self, request: Request) -> Faults:
+        query = parse_qs(urlsplit(request.path).query)
+        _, _, suffix = query.get("model", [""])[0].partition("~")
+        own = [*query.get("fault", []), request.headers.get("X-Fake-Fault", ""), suffix]
+        return self.faults + parse_faults(",".join(own))
+
+    async def _converse(self, connection: ServerConnection) -> None:
+        request = connection.request
+        assert request is not None
+        faults = self._faults_of(request)
+        query = parse_qs(urlsplit(request.path).query)
+        options = Options(
+            script=self.script,
+            faults=faults,
+            model=query["model"][0].partition("~")[0],
+            seed=next(self._seeds),
+            session_seconds=self._session_seconds,
+            check=self._check,
+        )
+        session = RealtimeSession(
+            options, now=_now(), wall_time=time.time(), beta="OpenAI-Beta" in request.headers
+        )
+        self.sessions.append(session)
+        if faults.get("no_pong"):
+            _mute_pongs(connection)
+        await _Pump(connection, session, faults).run()
+
+
+class _Pump:
+    """Carries frames and time between one connection and its session."""
+
+    def __init__(self, connection: ServerConnection, session: RealtimeSession, faults: Faults) -> None:
+        self._connection = connection
+        self._session = session
+        slow = faults.get("slow_reader")
+        self._read_delay = slow.number if slow else 0.0
+        self._changed = asyncio.Event()
+
+    async def run(self) -> None:
+        if self._read_delay:
+            transport_socket = self._connection.transport.get_extra_info("socket")
+            transport_socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _SMALL_BUFFER)
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                reader = tasks.create_task(self._read(), name="fake-openai-read")
+                await self._write()
+                reader.cancel()
+        except* ConnectionClosed:
+            pass  # the client left; its session stays for the tests to look at
+
+    async def _read(self) -> None:
+        async for frame in self._connection:
+            self._session.receive(frame, _now())
+            self._changed.set()
+            if self._read_delay:
+                await asyncio.sleep(self._read_delay)
+        await self._connection.wait_closed()
+        self._changed.set()
+
+    async def _write(self) -> None:
+        """Send what there is, wait for more or for the time; return when the connection is over."""
+        while True:
+            self._changed.clear()
+            self._session.handle_timeout(_now())
+            for frame in self._session.to_send():
+                await self._connection.send(frame, text=True)
+            if self._session.closing:
+                await self._close(self._session.closing)
+                return
+            if self._connection.close_code is not None:
+                return
+            due = self._session.next_timeout()
+            try:
+                async with asyncio.timeout(None if due is None else max(0.0, due - _now())):
+                    await self._changed.wait()
+            except TimeoutError:
+                pass
+
+    async def _close(self, close: Close) -> None:
+        if close.code == 1006:
+            self._connection.transport.abort()
+        else:
+            await self._connection.close(close.code, close.reason)
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+def _mute_pongs(connection: ServerConnection) -> None:
+    """Make the protocol drop its answers to pings; there is no option for that."""
+    protocol = connection.protocol
+    send_frame = protocol.send_frame
+
+    def send_all_but_pongs(frame: Frame) -> None:
+        if frame.opcode is not Opcode.PONG:
+            send_frame(frame)
+
+    setattr(protocol, "send_frame", send_all_but_pongs)  # noqa: B010  (mypy forbids the plain assignment)
