@@ -188,9 +188,17 @@ class ResponseDone:
     reason: str = ""
 
 
+NO_ANSWER = "no_answer"
+"""The code of the warning that the model did not answer, though it was asked again."""
+
+
 @dataclass(frozen=True, slots=True)
 class ProviderWarning:
-    """Something went wrong that does not end the session."""
+    """
+    Something went wrong that does not end the session.
+
+    With the code :data:`NO_ANSWER` the caller hears nothing unless the call says something.
+    """
 
     code: str
     message: str

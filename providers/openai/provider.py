@@ -1,0 +1,184 @@
+"""
+Opening sessions of OpenAI Realtime through its official SDK, which addresses and authenticates.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from dataclasses import replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, TypeVar, cast
+
+from openai import AsyncOpenAI, OpenAIError
+from websockets.exceptions import (
+    ConnectionClosed,
+    InvalidHandshake,
+    InvalidStatus,
+    InvalidURI,
+    SecurityError,
+)
+
+from providers.errors import ProviderError, ProviderRejected, ProviderUnavailable
+from providers.openai import wire
+from providers.openai.config import build_openai_session_config
+from providers.openai.messages import (
+    ErrorReported,
+    ServerMessage,
+    SessionCreated,
+    SessionFacts,
+    SessionUpdated,
+    UpdateSession,
+)
+from providers.openai.session import CAPABILITIES, OpenAISession, close_reason, without_key
+from providers.types import Capabilities, SessionSetup
+
+if TYPE_CHECKING:
+    from openai.resources.realtime.realtime import AsyncRealtimeConnection
+    from openai.types.websocket_connection_options import WebSocketConnectionOptions
+
+    from config.models import OpenAISettings
+
+BASE_URL = "https://api.openai.com/v1"
+CONNECTION = {
+    "compression": None,
+    "proxy": None,
+    "open_timeout": None,  # one limit for all of the set-up, in ``connect``
+    "close_timeout": 1.0,  # a call's end does not wait for a dead server
+    "ping_interval": 10.0,
+    "ping_timeout": 20.0,  # a network that silently went away is noticed within 30 s
+    "max_size": 16 * 1024 * 1024,
+    # Frames that wait for a slow consumer before the socket is no longer read. As long as it is
+    # read, pings are answered and our own sends do not depend on the consumer at all.
+    "max_queue": 256,
+}
+_OVERLOADED = frozenset({"server_error", "rate_limit_exceeded", "inference_rate_limit_exceeded"})
+_T = TypeVar("_T", bound=ServerMessage)
+
+
+class OpenAIProvider:
+    """
+    OpenAI Realtime, or a server that speaks its protocol.
+
+    Args:
+        settings: Key, model, address, limits.
+        name: The key of the configuration's ``providers`` section.
+    """
+
+    def __init__(self, settings: OpenAISettings, name: str = "openai") -> None:
+        self._settings = settings
+        self._name = name
+        self._client = _client(settings.api_key.get_secret_value(), settings.base_url or BASE_URL)
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return CAPABILITIES
+
+    @asynccontextmanager
+    async def connect(self, setup: SessionSetup) -> AsyncIterator[OpenAISession]:
+        """
+        Open a session; entering returns when the server confirmed its configuration.
+
+        Raises:
+            ProviderUnavailable: Refused, overloaded, or not configured within ``connect_timeout_s``.
+            ProviderRejected: The key, the model or the configuration is refused.
+        """
+        async with AsyncExitStack() as stack:
+            session = await self._open(setup, stack)
+            yield session
+
+    async def _open(self, setup: SessionSetup, stack: AsyncExitStack) -> OpenAISession:
+        limit = self._settings.connect_timeout_s
+        with _failures_named(self._settings):
+            async with asyncio.timeout(limit):
+                connection = await self._client.realtime.connect(
+                    model=self._settings.model,
+                    # The SDK's type names fewer options than it hands to websockets.
+                    websocket_connection_options=cast("WebSocketConnectionOptions", CONNECTION),
+                ).enter()
+                stack.push_async_callback(_close, connection)
+                facts = await self._configure(connection, setup)
+        session = OpenAISession(connection, self._settings, setup, facts)
+        stack.callback(session.end)
+        return session
+
+    async def _configure(self, connection: AsyncRealtimeConnection, setup: SessionSetup) -> SessionFacts:
+        """Send the configuration and return what the server says that it applied."""
+        created = await _expect(connection, SessionCreated, self._settings)
+        config = build_openai_session_config(
+            setup,
+            turn_detection=self._settings.turn_detection,
+            transcription_model=self._settings.transcription_model,
+        )
+        await connection.send_raw(wire.encode(UpdateSession("update-0", config)))
+        updated = (await _expect(connection, SessionUpdated, self._settings)).session
+        if updated.input is None or updated.output is None:
+            raise ProviderRejected(
+                "the provider did not confirm the audio formats", code="format_unconfirmed"
+            )
+        missing = {tool.name for tool in setup.tools} - (updated.tools or frozenset())
+        if updated.tools is not None and missing:
+            names = ", ".join(sorted(missing))
+            raise ProviderRejected(f"the provider left out tools: {names}", code="tools_missing")
+        return replace(updated, expires_at=updated.expires_at or created.session.expires_at)
+
+
+@lru_cache(maxsize=32)
+def _client(api_key: str, base_url: str) -> AsyncOpenAI:
+    """Share one client for each key: building one takes tens of milliseconds of CPU."""
+    return AsyncOpenAI(api_key=api_key, base_url=base_url)
+
+
+async def _close(connection: AsyncRealtimeConnection) -> None:
+    with suppress(ConnectionClosed, OSError):
+        await connection.close()
+
+
+async def _expect(connection: AsyncRealtimeConnection, kind: type[_T], settings: OpenAISettings) -> _T:
+    """Wait for a message of the set-up; an error of the server ends it."""
+    while True:
+        try:
+            message = wire.decode(await connection.recv_bytes())
+        except wire.WireError as exc:
+            raise ProviderUnavailable(f"the server does not speak the protocol: {exc}") from exc
+        if isinstance(message, kind):
+            return message
+        if isinstance(message, ErrorReported):
+            code = message.code or message.kind
+            text = f"the provider refused the session: {without_key(message.message, settings)}"
+            if _OVERLOADED & {message.code, message.kind}:
+                raise ProviderUnavailable(text, code=code)
+            raise ProviderRejected(text, code=code)
+
+
+@contextmanager
+def _failures_named(settings: OpenAISettings) -> Iterator[None]:
+    """Turn what a set-up can raise into the two errors of the seam, without the key."""
+    try:
+        yield
+    except InvalidStatus as exc:
+        raise _refused(exc.response.status_code) from None
+    except TimeoutError:
+        limit = settings.connect_timeout_s
+        raise ProviderUnavailable(f"no configured session within {limit:g} s", code="timeout") from None
+    except ConnectionClosed as exc:
+        code, message = close_reason(exc, settings)
+        kind = ProviderRejected if code == "1008" or code.startswith(("3", "4")) else ProviderUnavailable
+        raise kind(message, code=code) from None
+    except (InvalidURI, SecurityError, OpenAIError) as exc:
+        raise ProviderRejected(without_key(f"cannot connect: {exc}", settings)) from None
+    except (OSError, InvalidHandshake) as exc:
+        raise ProviderUnavailable(without_key(f"cannot connect: {exc}", settings)) from None
+
+
+def _refused(status: int) -> ProviderError:
+    """Return the error for an HTTP status instead of the upgrade."""
+    message = f"the provider answered the connection with HTTP {status}"
+    if status == 429 or status >= 500:
+        return ProviderUnavailable(message, code=str(status))
+    return ProviderRejected(message, code=str(status))
