@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from providers.fakes.agenda import Agenda
 from providers.fakes.faults import Faults
 from providers.fakes.openai_config import SessionConfig
 from providers.fakes.openai_conversation import Conversation
-from providers.fakes.openai_outbox import Agenda, Outbox
+from providers.fakes.openai_outbox import Outbox
 from providers.fakes.openai_shapes import Problem
 from providers.fakes.openai_wire import Ids, Json, error_message, user_audio_item
 from providers.fakes.script import Hearing

@@ -17,13 +17,14 @@ from dataclasses import dataclass
 import orjson
 
 from providers.fakes import openai_wire as wire
+from providers.fakes.agenda import Agenda
 from providers.fakes.director import CallerSpoke, CallerWasIdle, Director, TextArrived, ToolAnswered
 from providers.fakes.faults import Fault, Faults
 from providers.fakes.openai_config import SessionConfig
 from providers.fakes.openai_conversation import Conversation
 from providers.fakes.openai_ear import Ear
 from providers.fakes.openai_mouth import Mouth
-from providers.fakes.openai_outbox import MAX_RECORDED, Agenda, Outbox, Recorded
+from providers.fakes.openai_outbox import MAX_RECORDED, Outbox, Recorded
 from providers.fakes.openai_shapes import Problem, check_event
 from providers.fakes.openai_wire import Ids, Json, JsonView
 from providers.fakes.script import Script
