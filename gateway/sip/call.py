@@ -34,6 +34,7 @@ from gateway.sip.transaction import (
 from gateway.sip.transactions import Served
 from gateway.sip.transfer import Transfer
 from gateway.sip.unacked import Due, UnackedAnswer
+from gateway.sip.uri import Uri, join_host_port
 
 
 class CallState(Enum):
@@ -391,6 +392,13 @@ class IncomingCall:
     def local_uri(self) -> str:
         """The address that the peer called."""
         return self.dialog.local_uri
+
+    @property
+    def remote_place(self) -> str:
+        """Host and port of the peer's Contact; those of its packets when that is no SIP URI."""
+        target = Uri(self.dialog.remote_target).sip
+        host, port = self.flow.remote if target is None else (target.host, target.port)
+        return join_host_port(host, port)
 
     def changed(self) -> None:
         self._changed(self)

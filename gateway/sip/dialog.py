@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 
 from gateway.sip.flow import Flow
 from gateway.sip.message import Headers, Request
-from gateway.sip.uri import NameAddr, SipUri, join_host_port
+from gateway.sip.uri import NameAddr, SipUri, Uri, join_host_port
 
 DialogKey: TypeAlias = tuple[str, str, str]
 """Call-ID, our tag, the peer's tag."""
@@ -105,7 +105,7 @@ class Dialog:
         headers.add("Call-ID", self.call_id)
         headers.add("CSeq", f"{self.local_cseq} {method}")
         headers.add("Contact", f"<{self.contact}>")
-        return Request(headers, b"", method, uri)
+        return Request(headers, b"", method, Uri(uri))
 
     def _target_and_routes(self) -> tuple[str, tuple[str, ...]]:
         if not self.route_set or _is_loose(self.route_set[0]):

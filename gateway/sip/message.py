@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from gateway.sip.errors import UnsafeText
 from gateway.sip.fields import COMPACT_FORMS, CSeq, Via
 from gateway.sip.text import is_token, require_safe, split_outside
-from gateway.sip.uri import NameAddr
+from gateway.sip.uri import NameAddr, Uri
 
 REASONS = {
     100: "Trying",
@@ -213,7 +213,7 @@ class Request(_Message):
     """A request; ``uri`` is the Request-URI as written, of any scheme."""
 
     method: str = ""
-    uri: str = ""
+    uri: Uri = Uri()  # noqa: RUF009 (immutable)
 
     def to_bytes(self) -> bytes:
         """Write the message; Content-Length is always that of the body."""

@@ -16,7 +16,7 @@ from gateway.sip.errors import SipError
 from gateway.sip.fields import CSeq, Via
 from gateway.sip.message import Headers, Request, Response, canonical
 from gateway.sip.text import is_token, split_outside
-from gateway.sip.uri import NameAddr, scheme_of
+from gateway.sip.uri import NameAddr, Uri, scheme_of
 
 _HEAD_END = re.compile(rb"\r?\n\r?\n")
 _REQUEST_LINE = re.compile(r"([A-Za-z0-9\-.!%*_+`'~]+) ([^\s<>]+) SIP/([0-9]+\.[0-9]+)", re.IGNORECASE)
@@ -130,7 +130,7 @@ def _read(head: bytes, body: bytes, *, stream: bool, limits: Limits) -> Request 
     if method in _CONTACT_MATTERS and headers.get("Contact") != "*":
         for contact in headers.elements("Contact"):
             NameAddr.parse(contact)
-    return Request(headers, _cut_body(headers, body, stream=stream, limits=limits), method, uri)
+    return Request(headers, _cut_body(headers, body, stream=stream, limits=limits), method, Uri(uri))
 
 
 def _lines(head: bytes) -> list[str]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from typing import Protocol
+from typing import Final, Protocol
 
 from gateway.sip.errors import LocalProtocolError
 from gateway.sip.events import ReferAnswered, ReferProgressed
@@ -14,6 +15,8 @@ from gateway.sip.transaction import ResponseReceived, Terminated, TransactionEve
 from gateway.sip.transactions import Served
 from gateway.sip.uri import scheme_of
 
+_NUMBER: Final = re.compile(r"\+?[0-9*#]{1,64}")
+
 
 class Transferring(Protocol):
     """What a transfer needs of its call."""
@@ -23,6 +26,11 @@ class Transferring(Protocol):
 
     @property
     def local_uri(self) -> str: ...
+
+    @property
+    def remote_place(self) -> str:
+        """Host and port of the peer's Contact, as a URI writes them."""
+        ...
 
     def send(
         self,
@@ -55,9 +63,16 @@ class Transfer:
         return self._subscription is not None and self._subscription.live
 
     def start(self, target: str, *, now: float) -> None:
-        """Send a REFER to a URI; raise :exc:`LocalProtocolError` for what is none, or while one is open."""
+        """
+        Send a REFER to a URI, or to a bare number, which is then one of the peer's own.
+
+        Raises:
+            LocalProtocolError: it is neither, or another transfer is open.
+        """
         if self.live:
             raise LocalProtocolError("a transfer is already under way")
+        if _NUMBER.fullmatch(target):
+            target = f"sip:{target.replace('#', '%23')}@{self._call.remote_place}"
         try:
             scheme_of(target)
         except ValueError as error:

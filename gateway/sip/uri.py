@@ -55,23 +55,31 @@ def scheme_of(uri: str) -> str:
     return match[1].lower()
 
 
-def user_of(uri: str) -> str:
-    """
-    Return the user or number that a ``sip:``, ``sips:`` or ``tel:`` URI names, percent-decoded.
+class Uri(str):
+    """A URI of any scheme, as written."""
 
-    Empty for other schemes and for URIs without a user. ``;phone-context`` and other parameters
-    inside the user part are cut off.
-    """
-    try:
-        scheme = scheme_of(uri)
-    except ValueError:
-        return ""
-    if scheme == "tel":
-        return _unescape(uri.partition(":")[2].partition(";")[0])
-    try:
-        return _unescape(SipUri.parse(uri).user.partition(";")[0])
-    except ValueError:
-        return ""
+    __slots__ = ()
+
+    @property
+    def sip(self) -> SipUri | None:
+        """The parts, if it is a well-formed SIP or SIPS URI."""
+        try:
+            return SipUri.parse(self)
+        except ValueError:
+            return None
+
+    @property
+    def user(self) -> str:
+        """
+        The user or number that a ``sip:``, ``sips:`` or ``tel:`` URI names, percent-decoded.
+
+        Empty for other schemes and for URIs without a user. Parameters inside the user part, such as
+        ``;phone-context``, are cut off.
+        """
+        if self[:4].lower() == "tel:":
+            return _unescape(self[4:].partition(";")[0])
+        parts = self.sip
+        return "" if parts is None else _unescape(parts.user.partition(";")[0])
 
 
 def _unescape(text: str) -> str:
@@ -152,8 +160,7 @@ class SipUri:
 class NameAddr:
     """The value of From, To, Contact, Route or Record-Route."""
 
-    uri: str
-    """A URI of any scheme, as written."""
+    uri: Uri
     display: str = ""
     """Without quotes and escapes."""
     params: Params = ()
@@ -184,7 +191,7 @@ class NameAddr:
             display = between
         uri = text[begin + 1 : end].strip()
         scheme_of(uri)
-        return cls(uri, unquote(display), _after(text[end + 1 :].strip()))
+        return cls(Uri(uri), unquote(display), _after(text[end + 1 :].strip()))
 
     @classmethod
     def _bare(cls, text: str) -> NameAddr:
@@ -193,7 +200,7 @@ class NameAddr:
         if "?" in uri or "," in uri:
             raise ValueError("a URI with '?' or ',' must stand in <>")
         scheme_of(uri)
-        return cls(uri, "", parse_params(params) if semicolon else ())
+        return cls(Uri(uri), "", parse_params(params) if semicolon else ())
 
     def param(self, name: str) -> str | None:
         """Return a parameter's value, ``""`` for one without ``=``, ``None`` when it is missing."""
@@ -203,19 +210,6 @@ class NameAddr:
     def tag(self) -> str:
         """The ``tag`` parameter, empty when missing (a request that opens a dialog, or RFC 2543)."""
         return self.param("tag") or ""
-
-    @property
-    def sip_uri(self) -> SipUri | None:
-        """The URI if it is a well-formed SIP URI."""
-        try:
-            return SipUri.parse(self.uri)
-        except ValueError:
-            return None
-
-    @property
-    def user(self) -> str:
-        """The user or number of the URI, percent-decoded; empty when there is none."""
-        return user_of(self.uri)
 
     def with_tag(self, tag: str) -> NameAddr:
         return replace(
