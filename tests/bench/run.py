@@ -1,0 +1,130 @@
+"""``make bench``: how many calls one core carries, beside a bare bridge and the usual sample.
+
+The server stands alone on one core; load and fake model share another. Every run starts fresh processes,
+waits for a quiet machine, and is repeated when other work disturbed it. In the default series trunkline and
+rtp_fast-paced get the same SIP load and minimal-uvloop its own media-stream load, all with 120 calls;
+``--full`` measures longer and goes on to more calls. Results go to docs/evidence/bench-DATE.md and .jsonl;
+exit 1 if a gate fails.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))  # `make bench` starts this file itself
+
+from deploy.demo.stage import Stage, StageError, free_port, python, signals_as_interrupt  # noqa: E402
+from tests.bench.contenders import CONTENDERS, Contender, wait_for_port  # noqa: E402
+from tests.bench.machine import description, pinned, two_cores, wait_quiet  # noqa: E402
+from tests.bench.verdict import CALLS, Run, judge, ratios, table  # noqa: E402
+
+SERIES = ("minimal-uvloop", "rtp_fast-paced", "trunkline")
+MORE_CALLS = (160, 200, 250, 300)
+
+
+def measure(contender: Contender, calls: int, given: argparse.Namespace) -> Run:
+    """Start fake, server and load on their cores; return what the load saw."""
+    server_core, load_core = two_cores()
+    with tempfile.TemporaryDirectory() as folder, Stage(Path(folder), ROOT) as stage:
+        fake_port = free_port(socket.SOCK_STREAM)
+        fake = stage.start(
+            "fake", pinned(load_core, python("tests.bench.fake_openai", "--port", str(fake_port)))
+        )
+        wait_for_port(fake_port, fake)
+        server = contender.start(stage, fake_port, Path(folder), lambda it: pinned(server_core, it))
+        time.sleep(1.0)  # what a server still does right after it is up is not the cost of calls
+        load = python(
+            f"tests.bench.{contender.load}", "--port", str(server.port), "-n", str(calls),
+            "--seconds", str(given.seconds), "--server-pid", str(server.actor.process.pid),
+            "--fake-pid", str(fake.process.pid),
+        )  # fmt: skip
+        actor = stage.start("load", pinned(load_core, load))
+        code = stage.finish(actor, within=60 + calls / 10 + given.seconds)
+        if code:
+            raise StageError(f"{contender.name}: {actor.tail()}\n{server.actor.tail()}")
+        result = json.loads(actor.log.read_text().splitlines()[-1])
+    return Run(contender.name, {"contender": contender.name, "at": time.strftime("%H:%M:%S"), **result})
+
+
+def run_series(given: argparse.Namespace) -> list[Run]:
+    """Run what was asked for; a disturbed run is repeated, and every run is kept."""
+    runs: list[Run] = []
+    for calls in given.calls:
+        for name in given.servers:
+            for _ in range(given.tries):
+                wait_quiet()
+                run = measure(CONTENDERS[name], calls, given)
+                runs.append(run)
+                print(table([run]).splitlines()[-1] + (" disturbed" if run.is_disturbed else ""), flush=True)
+                if not run.is_disturbed or not list(run.faults()):
+                    break
+    return runs
+
+
+def write(runs: list[Run], faults: list[str], folder: Path) -> Path:
+    """Write the evidence: every run as a JSON line, and a page."""
+    folder.mkdir(parents=True, exist_ok=True)
+    page = folder / f"bench-{time.strftime('%Y-%m-%d')}.md"
+    page.with_suffix(".jsonl").write_text("".join(json.dumps(run.result) + "\n" for run in runs))
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
+    ).stdout.strip()
+    verdict = "passed" if not faults else "FAILED: " + "; ".join(faults)
+    page.write_text(
+        f"# Density, {time.strftime('%d %B %Y')}\n\n"
+        f"`make bench` at commit {commit or 'unknown'}: {verdict}.\n\n"
+        f"{table(runs)}\n\n" + "".join(f"* {line}\n" for line in ratios(runs)) + "\n"
+        f"{description()}. Server alone on one core, load and fake model on another; callers speak 600 ms "
+        "every 5 s, the fake answers with 6 s of speech, the next turn interrupts it. Gaps are those of a "
+        "player with 60 ms of buffer. Compare CPU within one series only: the same run hours apart differs "
+        f"by up to 18 %. Each run is a line of [{page.stem}.jsonl]({page.stem}.jsonl).\n"
+    )
+    return page
+
+
+def options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("servers", nargs="*", metavar="SERVER", help=f"of {', '.join(CONTENDERS)}")
+    parser.add_argument("-n", "--calls", type=int, action="append", help=f"concurrent calls ({CALLS})")
+    parser.add_argument("--seconds", type=float, help="measured window (20)")
+    parser.add_argument("--tries", type=int, default=3, help="how often a disturbed run is made")
+    parser.add_argument("--full", action="store_true", help="60 s windows, and then more calls")
+    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "evidence")
+    given = parser.parse_args()
+    if unknown := set(given.servers) - set(CONTENDERS):
+        parser.error(f"no such server: {', '.join(sorted(unknown))}")
+    given.servers = given.servers or list(SERIES)
+    given.seconds = given.seconds or (60.0 if given.full else 20.0)
+    given.calls = given.calls or [CALLS, *(MORE_CALLS if given.full else ())]
+    return given
+
+
+def main() -> int:
+    given = options()
+    with signals_as_interrupt():
+        try:
+            runs = run_series(given)
+        except StageError as error:
+            print(error, file=sys.stderr)
+            return 1
+        except KeyboardInterrupt:
+            print("interrupted; every process that was started is gone", file=sys.stderr)
+            return 130
+    faults = judge(runs, given.calls[0]) if "trunkline" in given.servers else []
+    print("\n" + table(runs) + "\n\n" + "\n".join(ratios(runs)))
+    print(f"\n{write(runs, faults, given.out)}")
+    for fault in faults:
+        print(f"FAILED: {fault}", file=sys.stderr)
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
