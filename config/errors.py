@@ -11,6 +11,7 @@ import re
 import typing
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import UnionType
 from typing import TypeAlias, Union, get_args, get_origin
 
@@ -45,10 +46,12 @@ class ConfigError(Exception):
 
     Args:
         problems: Everything that is wrong with it, in the order of the file.
+        files: The other files that it names; a change of one may mend it.
     """
 
-    def __init__(self, problems: Iterable[Problem]) -> None:
+    def __init__(self, problems: Iterable[Problem], files: Iterable[Path] = ()) -> None:
         self.problems = tuple(problems)
+        self.files = frozenset(files)
         super().__init__("\n".join(str(problem) for problem in self.problems))
 
 

@@ -318,10 +318,10 @@ def resolve_path(value: object, info: ValidationInfo) -> Path:
 
 def existing_file(value: object, info: ValidationInfo) -> Path:
     path = resolve_path(value, info)
+    note_file(info, path)
     if not path.is_file():
         what = "{value} is a folder" if path.is_dir() else "there is no file {value}"
         raise invalid(what, f"write the path of a file, relative to {base_folder(info).absolute()}")
-    note_file(info, path)
     return path
 
 

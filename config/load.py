@@ -57,7 +57,7 @@ def load(
     files: set[Path] = set()
     source = read_source(path, os.environ if environ is None else environ, files)
     if source.data is None and source.problems:
-        raise ConfigError(source.problems)
+        raise ConfigError(source.problems, files)
     problems = list(source.problems)
     settings: Settings | None = None
     try:
@@ -68,7 +68,7 @@ def load(
     problems += shared_networks(source.data, source.marks)
     problems += _check_tools(source, check_tools)
     if problems or settings is None:
-        raise ConfigError(_first_of_each(problems))
+        raise ConfigError(_first_of_each(problems), files)
     return Loaded(
         settings, source.marks, tuple(sorted(warnings_of(settings, source.marks))), frozenset(files)
     )

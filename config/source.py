@@ -93,8 +93,9 @@ def parse_source(text: str, *, path: Path, environ: Mapping[str, str], files: se
         data = reader.value(root, ())
     except MarkedYAMLError as error:
         # What the end of the file leaves open is mended where it began.
-        mark = error.context_mark if "end of stream" in (error.problem or "") else error.problem_mark
-        mark = mark or error.problem_mark
+        mark = error.problem_mark
+        if mark is not None and mark.index >= len(text.rstrip()):
+            mark = error.context_mark or mark
         return _unusable(marks, mark.line + 1 if mark else 1, *_syntax(error))
     except ReaderError as error:
         line = text.count("\n", 0, error.position) + 1

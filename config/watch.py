@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -59,7 +59,9 @@ class Current:
         self.path = Path(path)
         self._check_tools = check_tools
         self._environ = environ
+        self._seen = _fingerprint({self.path})
         self._loaded = self._load()
+        self._watch(self._loaded.files)
 
     @property
     def settings(self) -> Settings:
@@ -72,8 +74,12 @@ class Current:
 
     @property
     def files(self) -> frozenset[Path]:
-        """Every file that the settings were read from."""
-        return self._loaded.files | {self.path}
+        """Every file that the last attempt read, whether it was accepted or not."""
+        return self._files
+
+    def is_stale(self) -> bool:
+        """Whether a file has other content than when it was read last."""
+        return _fingerprint(self._files) != self._seen
 
     def reload(self) -> Reload:
         """
@@ -81,10 +87,13 @@ class Current:
 
         It reads files and may take tens of milliseconds: a gateway with calls runs it in a thread.
         """
+        self._seen = _fingerprint(self._files)
         try:
             new = self._load()
         except ConfigError as error:
+            self._watch(error.files)
             return Reload(accepted=False, problems=error.problems)
+        self._watch(new.files)
         old = self._loaded.settings.server
         restart = tuple(
             new.marks.problem(path, "changed, and is read at start only", "restart the gateway to use it")
@@ -93,6 +102,12 @@ class Current:
         settings = new.settings.model_copy(update={"server": old}) if restart else new.settings
         self._loaded = Loaded(settings, new.marks, new.warnings, new.files)
         return Reload(accepted=True, problems=new.warnings, restart=restart)
+
+    def _watch(self, files: Iterable[Path]) -> None:
+        self._files = frozenset({self.path, *files})
+        # What was read is the older content: if it changed meanwhile, the file is stale and read again.
+        seen = dict(self._seen)
+        self._seen = frozenset((path, seen.get(path) or _digest(path)) for path in self._files)
 
     def _load(self) -> Loaded:
         return load(self.path, check_tools=self._check_tools, environ=self._environ)
@@ -122,39 +137,23 @@ async def follow(
         settle_ms: Pause after a change, because an editor writes in several steps.
         poll_ms: How often contents are compared even when the system reports no change.
     """
-    async for _ in changes(lambda: current.files, settle_ms=settle_ms, poll_ms=poll_ms):
-        report(await asyncio.to_thread(current.reload))
-
-
-async def changes(
-    files: Callable[[], Iterable[Path]], *, settle_ms: int = 200, poll_ms: int = 5000
-) -> AsyncIterator[None]:
-    """
-    Yield each time that the content of one of ``files()`` has changed.
-
-    Folders are watched and contents compared, not names: editors replace files, Kubernetes swaps
-    symbolic links, and neither counts as a change while the content stays the same.
-    """
-    seen = await asyncio.to_thread(_fingerprint, files())
     while True:
-        watched = frozenset(files())
+        watched = current.files
         folders = {path.absolute().parent for path in watched}
-        existing = [folder for folder in folders if folder.is_dir()]
-        # The time-out finds what was written before the watch began, and changes on network disks.
+        # Folders are watched and contents compared, not names: editors replace files and Kubernetes
+        # swaps symbolic links. The time-out finds what no event tells of, as on network disks.
         async for _ in awatch(
-            *existing,
+            *(folder for folder in folders if folder.is_dir()),
             recursive=False,
             debounce=settle_ms,
-            step=50,
+            step=min(50, settle_ms),
             rust_timeout=poll_ms,
             yield_on_timeout=True,
         ):
-            now = await asyncio.to_thread(_fingerprint, files())
-            if now != seen:
-                seen = now
-                yield None
-                if frozenset(files()) != watched:
-                    break  # the new settings name other files
+            if await asyncio.to_thread(current.is_stale):
+                report(await asyncio.to_thread(current.reload))
+            if current.files != watched:
+                break  # other folders are to be watched
 
 
 def _fingerprint(files: Iterable[Path]) -> frozenset[tuple[Path, bytes]]:

@@ -1,0 +1,72 @@
+from pathlib import Path
+
+import pytest
+
+from config.errors import KeyPath
+from config.load import load
+from config.models import Settings
+from config.reference import _models
+from config.source import read_source
+
+EXAMPLES = Path(__file__).parents[2] / "config" / "examples"
+ENVIRON = {"OPENAI_API_KEY": "sk-x", "LOOKUP_TOKEN": "t"}
+
+
+def options(model, path: KeyPath = ()):
+    """Yield every option of the models as a key path, `*` for a name of the operator's."""
+    for key, info in model.model_fields.items():
+        yield (*path, key)
+        for child in _models(info.annotation):
+            named = "Mapping" in str(info.annotation)
+            yield from options(child, (*path, key, "*") if named else (*path, key))
+
+
+@pytest.mark.parametrize("name", ["minimal.yaml", "fake.yaml", "full.yaml"])
+def test_each_example_can_be_used_as_it_is(name):
+    loaded = load(EXAMPLES / name, environ=ENVIRON)
+
+    assert loaded.settings.numbers
+    assert loaded.warnings == ()
+
+
+def test_there_is_no_example_that_is_not_tested():
+    assert {path.name for path in EXAMPLES.glob("*.yaml")} == {"minimal.yaml", "fake.yaml", "full.yaml"}
+
+
+def test_the_full_example_has_every_option_there_is():
+    marks = read_source(EXAMPLES / "full.yaml", ENVIRON, set()).marks
+    tables = {key for key, info in Settings.model_fields.items() if "Mapping" in str(info.annotation)}
+    written = {
+        ((path[0], "*", *path[2:]) if len(path) > 1 and path[0] in tables else path)
+        for path in marks.lines
+        if all(isinstance(part, str) for part in path)
+    }
+
+    assert set(options(Settings)) - written == set()
+
+
+def test_the_defaults_in_the_full_example_are_the_defaults():
+    full = load(EXAMPLES / "full.yaml", environ=ENVIRON).settings
+    minimal = load(EXAMPLES / "minimal.yaml", environ=ENVIRON).settings
+
+    assert full.server == minimal.server
+    theirs, ours = full.providers["openai"], minimal.providers["openai"]
+    assert theirs == ours.model_copy(update={"api_key": theirs.api_key})
+    assert full.agents["reception"].limits == minimal.agents["reception"].limits
+    assert full.agents["reception"].max_tool_calls == minimal.agents["reception"].max_tool_calls
+
+
+def test_the_fake_providers_script_is_one():
+    from providers.fakes.script_parser import parse_script
+
+    path = EXAMPLES / "scripts" / "rehearsal.yaml"
+    assert parse_script(path.read_text(), path)
+
+
+def test_the_options_are_found_by_the_walk_that_the_other_tests_rely_on():
+    found = set(options(Settings))
+
+    assert ("server", "sip", "timers", "t1_ms") in found
+    assert ("agents", "*", "limits", "max_duration_s") in found
+    assert ("providers", "*", "turn_detection", "silence_ms") in found
+    assert ("providers", "*", "script") in found
