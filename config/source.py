@@ -96,7 +96,8 @@ def parse_source(text: str, *, path: Path, environ: Mapping[str, str], files: se
         mark = error.problem_mark
         if mark is not None and mark.index >= len(text.rstrip()):
             mark = error.context_mark or mark
-        return _unusable(marks, mark.line + 1 if mark else 1, *_syntax(error))
+        last = text.rstrip().count("\n") + 1
+        return _unusable(marks, min(mark.line + 1, last) if mark else 1, *_syntax(error))
     except ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         return _unusable(marks, line, "YAML does not allow a control character here", "remove it")
