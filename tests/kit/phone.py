@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import secrets
 import selectors
-import socket
 import struct
 import time
 from collections import deque
@@ -24,12 +23,11 @@ from tests.kit import pcap, sip_text
 from tests.kit.ports import Ports
 from tests.kit.sip_text import Message
 from tests.kit.sound import FRAME, Pcm, decode, encode
+from tests.kit.udp import Address, drain, udp
 
-Address = tuple[str, int]
 PAYLOAD = {"PCMU": 0, "PCMA": 8}
 EVENT = 101
 KEYS = "0123456789*#ABCD"
-SO_TIMESTAMPNS = 35  # asm-generic/socket.h; the socket module does not name it
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +93,8 @@ class Phone:
         self.received: list[Received] = []
         self.audio: list[Audio] = []
         self.media: Address | None = None
-        self.sip = self._socket(ports.take(2))
-        self.rtp = self._socket(ports.take(2))
+        self.sip = udp(ports.take(2))
+        self.rtp = udp(ports.take(2))
         self.queue: deque[bytes] = deque()
         self.agenda: list[tuple[float, Callable[[], None]]] = []
         self.sequence, self.timestamp, self.ssrc = 1, 0, secrets.randbits(32)
@@ -105,14 +103,6 @@ class Phone:
         self.selector = selectors.DefaultSelector()
         self.selector.register(self.sip, selectors.EVENT_READ, self._on_sip)
         self.selector.register(self.rtp, selectors.EVENT_READ, self._on_rtp)
-
-    @staticmethod
-    def _socket(port: int) -> socket.socket:
-        found = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        found.bind(("127.0.0.1", port))
-        found.setblocking(False)
-        found.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
-        return found
 
     def __enter__(self) -> Phone:
         return self
@@ -244,9 +234,8 @@ class Phone:
 
     def _on_rtp(self) -> None:
         for at, data, _ in drain(self.rtp):
-            if len(data) >= 12 and not 72 <= data[1] & 127 <= 76:
-                _, kind, sequence, timestamp, ssrc = struct.unpack("!BBHII", data[:12])
-                self.audio.append(Audio(at, kind & 127, sequence, timestamp, ssrc, data[12:]))
+            if (packet := read_rtp(at, data)) is not None:
+                self.audio.append(packet)
 
     def _react(self, message: Message, source: Address) -> None:
         match message.method:
@@ -342,17 +331,12 @@ class Phone:
             self.rtp.sendto(packet, self.media)
 
 
-def drain(source: socket.socket) -> Iterable[tuple[float, bytes, Address]]:
-    """Yield the datagrams that are there; an ICMP refusal of something we sent is passed over."""
-    while True:
-        try:
-            data, extra, _, address = source.recvmsg(65535, socket.CMSG_SPACE(16))
-        except BlockingIOError:
-            return
-        except ConnectionRefusedError:
-            continue
-        seconds, nanos = struct.unpack("qq", extra[0][2])
-        yield seconds + nanos / 1e9, data, address
+def read_rtp(at: float, data: bytes) -> Audio | None:
+    """Return an RTP packet, or nothing where it is RTCP on the same port (RFC 5761) or too short."""
+    if len(data) < 12 or 72 <= data[1] & 127 <= 76:
+        return None
+    _, kind, sequence, timestamp, ssrc = struct.unpack("!BBHII", data[:12])
+    return Audio(at, kind & 127, sequence, timestamp, ssrc, data[12:])
 
 
 def timeline(packets: list[Audio], codec: str) -> Pcm:

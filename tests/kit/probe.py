@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import selectors
-import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,11 +11,12 @@ from types import TracebackType
 from tests.kit import sip_text
 from tests.kit.ports import Ports
 from tests.kit.sip_text import Message
+from tests.kit.udp import drain, udp
 
 
 @dataclass(frozen=True, slots=True)
 class Datagram:
-    """What arrived; ``at`` is seconds of ``time.monotonic()``."""
+    """What arrived; ``at`` is the kernel's time of arrival, as of ``time.time()``."""
 
     at: float
     data: bytes
@@ -37,11 +37,9 @@ class Probe:
 
     def __init__(self, target: tuple[str, int], ports: Ports) -> None:
         self.target = target
-        self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self.socket.bind(("127.0.0.1", ports.take(4)))
-        self.port = self.socket.getsockname()[1]
-        self.media = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self.media.bind(("127.0.0.1", self.port + 2))
+        self.port = ports.take(4)
+        self.socket = udp(self.port)
+        self.media = udp(self.port + 2)
         self.received: list[Datagram] = []
         self.selector = selectors.DefaultSelector()
         self.selector.register(self.socket, selectors.EVENT_READ)
@@ -59,7 +57,7 @@ class Probe:
     def send(self, data: bytes) -> float:
         """Send one datagram and return when."""
         self.socket.sendto(data, self.target)
-        return time.monotonic()
+        return time.time()
 
     def collect(self, seconds: float) -> list[Datagram]:
         """Wait the whole time and return what arrived in it."""
@@ -75,7 +73,7 @@ class Probe:
             if left <= 0:
                 return False
             if self.selector.select(left):
-                self.received.append(Datagram(time.monotonic(), self.socket.recv(65535)))
+                self.received += (Datagram(at, data) for at, data, _ in drain(self.socket))
         return True
 
     def messages(self, wanted: Callable[[Message], bool]) -> list[Datagram]:

@@ -11,9 +11,10 @@ import pytest
 
 from tests.kit import pcap, sip_text, sound
 from tests.kit.hear import hear
-from tests.kit.phone import SO_TIMESTAMPNS, Audio, CallFailed, Phone, ReferPlan, drain, timeline
+from tests.kit.phone import Audio, CallFailed, Phone, ReferPlan, timeline
 from tests.kit.ports import Ports
 from tests.kit.probe import Probe
+from tests.kit.udp import drain
 
 GREETING = sound.utterance(21, 0.4)
 
@@ -27,8 +28,6 @@ def ports() -> Iterator[Ports]:
 @pytest.fixture
 def far_end(ports: Ports) -> Iterator[Probe]:
     with Probe(("127.0.0.1", 1), ports) as probe:
-        probe.media.setblocking(False)
-        probe.media.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
         yield probe
 
 
@@ -50,15 +49,17 @@ def contact(far_end: Probe) -> tuple[str, str]:
     return ("Contact", f"<sip:gw@127.0.0.1:{far_end.port}>")
 
 
-def answer(far_end: Probe) -> sip_text.Message:
-    """Answer the call that comes in, with a Record-Route, and return its INVITE."""
+ROUTES = ("<sip:127.0.0.11;lr>", "<sip:127.0.0.12;lr>")
+
+
+def answer(far_end: Probe, *, routes: tuple[str, ...] = ROUTES) -> sip_text.Message:
+    """Answer the call that comes in and return its INVITE."""
     invite = far_end.wait_for(lambda message: message.method == "INVITE")
-    far_end.send(sip_text.respond(invite, 180, "Ringing", tag="gw"))
+    far_end.send(sip_text.respond(invite, 180, "Ringing", tag="gw", extra=(contact(far_end),)))
     body = sip_text.offer("127.0.0.1", far_end.port + 2)
     headers = [
         ("Via", invite["via"]),
-        ("Record-Route", "<sip:10.0.0.1;lr>"),
-        ("Record-Route", "<sip:10.0.0.2;lr>"),
+        *(("Record-Route", route) for route in routes),
     ]
     headers += [("From", invite["from"]), ("To", invite["to"] + ";tag=gw"), ("Call-ID", invite["call-id"])]
     far_end.send(
@@ -96,7 +97,7 @@ def test_a_call_is_answered_acknowledged_along_its_route_and_heard(phone, far_en
     invite = answer(far_end)
     call.result()
     ack = far_end.wait_for(lambda message: message.method == "ACK")
-    assert ack.all("route") == ["<sip:10.0.0.2;lr>", "<sip:10.0.0.1;lr>"]
+    assert ack.all("route") == ["<sip:127.0.0.12;lr>", "<sip:127.0.0.11;lr>"]
     assert ack.start == f"ACK sip:gw@127.0.0.1:{far_end.port} SIP/2.0"
     assert (ack.tag("to"), ack.cseq) == ("gw", 1)
     assert phone.statuses() == [180, 200]

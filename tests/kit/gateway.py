@@ -1,0 +1,98 @@
+"""
+Trunkline itself, as an operator runs it: ``trunkline serve CONFIG`` as a process.
+
+Nothing of the gateway is imported here: tests see it through SIP, RTP, HTTP, its log and its files.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from pathlib import Path
+
+from ruamel.yaml import YAML
+
+from tests.kit.ports import Ports
+from tests.kit.process import Process
+from tests.kit.udp import Address
+
+COMMAND = str(Path(sys.executable).with_name("trunkline"))
+SAMPLE = re.compile(r"^([a-zA-Z_:][\w:]*(?:\{[^}]*\})?) (\S+)$", re.MULTILINE)
+
+
+class Gateway(Process):
+    """
+    A running gateway with its own ports and its own folder.
+
+    Args:
+        settings: The YAML as a mapping; ``server`` gets the ports and may bring more of its own.
+        folder: Where the YAML is written and the gateway runs.
+        rtp_ports: How many ports the calls may use; two a call.
+        env: Variables for ``${env:NAME}``.
+    """
+
+    def __init__(
+        self,
+        settings: Mapping[str, object],
+        ports: Ports,
+        folder: Path,
+        *,
+        rtp_ports: int = 100,
+        env: Mapping[str, str] | None = None,
+    ) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
+        self.sip: Address = ("127.0.0.1", ports.take(2))
+        self.http: Address = ("127.0.0.1", ports.take(2))
+        first = ports.take(rtp_ports)
+        self.config = folder / "trunkline.yaml"
+        self.settings = with_ports(settings, self.sip, self.http, f"{first}-{first + rtp_ports - 1}")
+        self.write(self.settings)
+        command = [COMMAND, "serve", str(self.config)]
+        super().__init__(command, folder / "gateway.log", ready=self.is_ready, env=env, cwd=folder)
+
+    def write(self, settings: Mapping[str, object]) -> None:
+        """Write the configuration file anew, as an editor would; the gateway sees the change by itself."""
+        with self.config.open("w") as file:
+            YAML().dump(settings, file)
+
+    def is_ready(self) -> bool:
+        return self.get("/readyz")[0] == 200
+
+    def get(self, path: str) -> tuple[int, str]:
+        """Return status and text of a page; status 0 while nobody listens."""
+        url = f"http://{self.http[0]}:{self.http[1]}{path}"
+        try:
+            with urllib.request.urlopen(url, timeout=5) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+        except OSError:
+            return 0, ""
+
+    def metrics(self) -> dict[str, float]:
+        """Return the samples of ``/metrics`` by name with labels, as Prometheus would read them."""
+        return read_metrics(self.get("/metrics")[1])
+
+
+def read_metrics(text: str) -> dict[str, float]:
+    """Parse the text format of Prometheus, without its comments."""
+    return {name: float(value) for name, value in SAMPLE.findall(text)}
+
+
+def with_ports(settings: Mapping[str, object], sip: Address, http: Address, rtp: str) -> dict[str, object]:
+    """Return settings whose ``server`` listens where the test wants it, keeping what it says otherwise."""
+    server = settings.get("server", {})
+    assert isinstance(server, Mapping)
+    host, port = sip
+    own = server.get("sip", {})
+    listening = {
+        "listen": [f"udp:{host}:{port}", f"tcp:{host}:{port}"],
+        "public_address": host,
+        "rtp_ports": rtp,
+    }
+    listen = {"sip": {**own, **listening}, "http": {"listen": f"{http[0]}:{http[1]}"}}
+    return {**settings, "server": {**server, **listen}}
