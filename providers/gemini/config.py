@@ -28,13 +28,13 @@ def build_gemini_session_config(setup: SessionSetup) -> types.LiveConnectConfig:
     native-audio models choose the language of their speech themselves; ``setup.language`` is
     a hint for the transcript of the caller.
     """
-    hints = types.LanguageHints(language_codes=[setup.language]) if setup.language else None
+    languages = [setup.language] if setup.language else None
     return types.LiveConnectConfig(
         response_modalities=[types.Modality.AUDIO],
         speech_config=_speech(setup.voice),
         system_instruction=setup.instructions,
         tools=_tools(setup) or None,
-        input_audio_transcription=types.AudioTranscriptionConfig(language_hints=hints),
+        input_audio_transcription=types.AudioTranscriptionConfig(language_codes=languages),
         output_audio_transcription=types.AudioTranscriptionConfig(),
         session_resumption=types.SessionResumptionConfig(),
         # Without compression an audio session ends after a quarter of an hour.

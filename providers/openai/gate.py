@@ -78,9 +78,8 @@ class Request:
 
     def merged(self, other: Request) -> Request:
         """Make one request of two: nothing that was to be said is lost."""
-        texts = [text for text in (self.instructions, other.instructions) if text is not None]
         return Request(
-            instructions="\n".join(dict.fromkeys(texts)) if texts else None,
+            instructions=_joined(self.instructions, other.instructions),
             tools=self.tools and other.tools,
             audio_only=self.audio_only or other.audio_only,
             nudge=self.nudge and other.nudge,
@@ -88,6 +87,12 @@ class Request:
             not_before=max(self.not_before, other.not_before),
             hold_until=min(self.hold_until, other.hold_until),
         )
+
+
+def _joined(first: str | None, second: str | None) -> str | None:
+    if first is None or second is None:
+        return second if first is None else first
+    return first if second in first.split("\n") else f"{first}\n{second}"
 
 
 class ResponseGate:
