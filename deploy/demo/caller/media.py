@@ -71,8 +71,8 @@ class Media:
         self.sent: list[bytes] = []
         """Every payload that went out, from :attr:`started_at` on, one for each 20 ms."""
         self.started_at = 0.0
-        self.first_audible_at = 0.0
-        self.last_audible_at = 0.0
+        self.audible_at: list[float] = []
+        """When each packet came that holds sound."""
         self.turn_began_at = 0.0
         """When the agent's present (or last) turn began: the first audible packet after a second of quiet
         or after :meth:`new_turn`."""
@@ -96,11 +96,11 @@ class Media:
 
     def quiet_for(self) -> float:
         """How long the agent has been silent in this turn; 0 while it has not spoken in it."""
-        return 0.0 if self._new_turn else time.time() - self.last_audible_at
+        return 0.0 if self._new_turn else time.time() - self.audible_at[-1]
 
     def heard_for(self) -> float:
         """How long the agent has been speaking in this turn."""
-        return 0.0 if self._new_turn else self.last_audible_at - self.turn_began_at
+        return 0.0 if self._new_turn else self.audible_at[-1] - self.turn_began_at
 
     def listen(self) -> None:
         asyncio.get_running_loop().add_reader(self._socket, self._readable)
@@ -157,8 +157,7 @@ class Media:
         pcm = g711.decode(packet.payload).astype(np.float32)
         if float(pcm @ pcm) < len(pcm) * AUDIBLE_RMS**2:
             return
-        if self._new_turn or packet.at - self.last_audible_at > 1.0:
+        if self._new_turn or packet.at - self.audible_at[-1] > 1.0:
             self._new_turn = False
             self.turn_began_at = packet.at
-        self.first_audible_at = self.first_audible_at or packet.at
-        self.last_audible_at = packet.at
+        self.audible_at.append(packet.at)

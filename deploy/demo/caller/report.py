@@ -148,8 +148,8 @@ class CallReport:
     media_at: float
     """When sample 0 of ``heard.wav`` and ``said.wav`` was."""
     first_packet_at: float
-    first_audible_at: float
-    last_audible_at: float
+    audible_at: list[float]
+    """Arrival of each packet that holds sound."""
     ended_at: float
     ended_by: str
     """``gateway``, ``caller`` or ``nobody``."""
