@@ -1,0 +1,146 @@
+"""
+Every figure of ``/metrics`` in one object.
+
+What happens is counted by methods; what *is* (calls, leased ports, late ticks) is read from its
+owner when somebody asks, through :meth:`Metrics.watch`, so it cannot drift. Label values are
+bounded: a model that invents tool names fills one series, not the memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+Reading = Callable[[], float]
+
+_SETUP_BUCKETS = (0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0)
+_FIRST_AUDIO_BUCKETS = (0.02, 0.04, 0.06, 0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0)
+_LABEL_VALUES = 100
+"""Different values of one label; what comes later is counted as ``other``."""
+
+
+class _Labels:
+    """Lets a bounded number of values through."""
+
+    def __init__(self) -> None:
+        self._seen: set[str] = set()
+
+    def __call__(self, value: str) -> str:
+        if value in self._seen:
+            return value
+        if len(self._seen) >= _LABEL_VALUES:
+            return "other"
+        self._seen.add(value)
+        return value
+
+
+class _Watched(Collector):
+    """Reads gauges and counters from their owners at the time of a scrape."""
+
+    def __init__(self) -> None:
+        self.gauges: dict[str, tuple[str, Reading]] = {}
+        self.counters: dict[str, tuple[str, Reading]] = {}
+
+    def collect(self) -> Iterator[Metric]:
+        for name, (about, read) in self.gauges.items():
+            yield GaugeMetricFamily(name, about, value=read())
+        for name, (about, read) in self.counters.items():
+            yield CounterMetricFamily(name, about, value=read())
+
+
+class Metrics:
+    """
+    The process's figures.
+
+    Args:
+        registry: Where they are registered; a new one by default, so that two gateways in one
+            process (as in tests) do not share figures.
+    """
+
+    def __init__(self, registry: CollectorRegistry | None = None) -> None:
+        self.registry = registry or CollectorRegistry()
+        self._tools, self._reasons, self._listeners = _Labels(), _Labels(), _Labels()
+        self._started = self._counter("trunkline_calls_started", "Calls that arrived.", "trunk")
+        self._answered = self._counter("trunkline_calls_answered", "Calls that were answered.", "trunk")
+        self._ended = self._counter("trunkline_calls_ended", "Calls that ended.", "trunk", "reason")
+        self._setup = self._histogram(
+            "trunkline_call_setup_seconds", "From the INVITE to the answer.", _SETUP_BUCKETS
+        )
+        self._first_audio = self._histogram(
+            "trunkline_first_audio_seconds",
+            "From the end of a turn to the first audio.",
+            _FIRST_AUDIO_BUCKETS,
+        )
+        self._tool_calls = self._counter("trunkline_tool_calls", "Tool calls by outcome.", "tool", "status")
+        self._barge_ins = self._counter("trunkline_barge_ins", "Times that a caller interrupted the agent.")
+        rtp = self._counter("trunkline_rtp_packets", "RTP packets of finished calls.", "direction")
+        self._rtp_in, self._rtp_out = rtp.labels("in"), rtp.labels("out")
+        self._rtp_lost = self._counter("trunkline_rtp_packets_lost", "RTP packets that never came.")
+        self._rtp_late = self._counter("trunkline_rtp_packets_late", "RTP packets too late to be played.")
+        self._dropped = self._counter(
+            "trunkline_events_dropped", "Events that a slow listener lost.", "listener"
+        )
+        self._watched = _Watched()
+        self.registry.register(self._watched)
+        ProcessCollector(registry=self.registry)  # open fds, resident memory, CPU seconds
+
+    def _counter(self, name: str, about: str, *labels: str) -> Counter:
+        return Counter(name, about, labels, registry=self.registry)
+
+    def _histogram(self, name: str, about: str, buckets: tuple[float, ...]) -> Histogram:
+        return Histogram(name, about, buckets=buckets, registry=self.registry)
+
+    def call_started(self, trunk: str) -> None:
+        self._started.labels(trunk).inc()
+
+    def call_answered(self, trunk: str, *, setup_s: float) -> None:
+        self._answered.labels(trunk).inc()
+        self._setup.observe(setup_s)
+
+    def call_ended(self, trunk: str, *, reason: str) -> None:
+        self._ended.labels(trunk, self._reasons(reason)).inc()
+
+    def first_audio(self, *, latency_ms: int) -> None:
+        """The agent began to answer, so long after the caller had stopped."""
+        self._first_audio.observe(latency_ms / 1000)
+
+    def tool_answered(self, tool: str, status: str) -> None:
+        self._tool_calls.labels(self._tools(tool), status).inc()
+
+    def barged_in(self) -> None:
+        self._barge_ins.inc()
+
+    def rtp_finished(self, *, received: int, sent: int, lost: int, late: int) -> None:
+        """Add what one call's media stream counted."""
+        self._rtp_in.inc(received)
+        self._rtp_out.inc(sent)
+        self._rtp_lost.inc(lost)
+        self._rtp_late.inc(late)
+
+    def event_dropped(self, listener: str) -> None:
+        """Made for ``EventBus(on_drop=...)``."""
+        self._dropped.labels(self._listeners(listener)).inc()
+
+    def watch(self, *, active_calls: Reading, leased_ports: Reading, pacer_late_ticks: Reading) -> None:
+        """
+        Name the owners of what is read at each scrape.
+
+        Called in the event loop, whose tasks are counted as well.
+        """
+        loop = asyncio.get_running_loop()
+        self._watched.gauges = {
+            "trunkline_calls_active": ("Calls now.", active_calls),
+            "trunkline_rtp_ports_leased": ("Pairs of RTP ports that calls hold.", leased_ports),
+            "trunkline_asyncio_tasks": ("Tasks of the event loop.", lambda: len(asyncio.all_tasks(loop))),
+        }
+        self._watched.counters = {
+            "trunkline_pacer_late_ticks": ("Ticks of the pacer that came too late.", pacer_late_ticks)
+        }
+
+    def render(self) -> bytes:
+        """Return all figures in the text format of Prometheus; runs in the event loop."""
+        return generate_latest(self.registry)

@@ -1,0 +1,116 @@
+import asyncio
+import os
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from gateway.telemetry.metrics import Metrics
+
+
+def figures(metrics: Metrics) -> dict[str, float]:
+    """Return each sample as ``name{label=value,...}``."""
+    found = {}
+    for family in text_string_to_metric_families(metrics.render().decode()):
+        for sample in family.samples:
+            labels = ",".join(f"{key}={value}" for key, value in sorted(sample.labels.items()))
+            found[f"{sample.name}{{{labels}}}"] = sample.value
+    return found
+
+
+def test_calls_are_counted_by_trunk_and_reason():
+    metrics = Metrics()
+    for reason in ("bye", "bye", "end_call"):
+        metrics.call_started("carrier")
+        metrics.call_answered("carrier", setup_s=0.25)
+        metrics.call_ended("carrier", reason=reason)
+    metrics.call_started("office")
+    found = figures(metrics)
+
+    assert found["trunkline_calls_started_total{trunk=carrier}"] == 3
+    assert found["trunkline_calls_started_total{trunk=office}"] == 1
+    assert found["trunkline_calls_answered_total{trunk=carrier}"] == 3
+    assert found["trunkline_calls_ended_total{reason=bye,trunk=carrier}"] == 2
+    assert found["trunkline_calls_ended_total{reason=end_call,trunk=carrier}"] == 1
+    assert found["trunkline_call_setup_seconds_count{}"] == 3
+    assert found["trunkline_call_setup_seconds_sum{}"] == 0.75
+    assert found["trunkline_call_setup_seconds_bucket{le=0.3}"] == 3
+    assert found["trunkline_call_setup_seconds_bucket{le=0.2}"] == 0
+
+
+def test_what_happens_in_calls_is_counted():
+    metrics = Metrics()
+    metrics.first_audio(latency_ms=50)
+    metrics.tool_answered("end_call", "ok")
+    metrics.tool_answered("end_call", "denied")
+    metrics.barged_in()
+    metrics.rtp_finished(received=10, sent=20, lost=3, late=1)
+    metrics.rtp_finished(received=1, sent=2, lost=0, late=0)
+    metrics.event_dropped("recorder")
+    found = figures(metrics)
+
+    assert found["trunkline_first_audio_seconds_bucket{le=0.06}"] == 1
+    assert found["trunkline_first_audio_seconds_bucket{le=0.04}"] == 0
+    assert found["trunkline_tool_calls_total{status=ok,tool=end_call}"] == 1
+    assert found["trunkline_tool_calls_total{status=denied,tool=end_call}"] == 1
+    assert found["trunkline_barge_ins_total{}"] == 1
+    assert found["trunkline_rtp_packets_total{direction=in}"] == 11
+    assert found["trunkline_rtp_packets_total{direction=out}"] == 22
+    assert found["trunkline_rtp_packets_lost_total{}"] == 3
+    assert found["trunkline_rtp_packets_late_total{}"] == 1
+    assert found["trunkline_events_dropped_total{listener=recorder}"] == 1
+
+
+async def test_what_is_is_read_when_somebody_asks():
+    metrics = Metrics()
+    owner = {"calls": 1.0, "ports": 2.0, "late": 3.0}
+    metrics.watch(
+        active_calls=lambda: owner["calls"],
+        leased_ports=lambda: owner["ports"],
+        pacer_late_ticks=lambda: owner["late"],
+    )
+    found = figures(metrics)
+    assert found["trunkline_calls_active{}"] == 1
+    assert found["trunkline_rtp_ports_leased{}"] == 2
+    assert found["trunkline_pacer_late_ticks_total{}"] == 3
+
+    owner.update(calls=0.0, ports=0.0, late=4.0)
+    found = figures(metrics)
+    assert found["trunkline_calls_active{}"] == 0
+    assert found["trunkline_rtp_ports_leased{}"] == 0
+    assert found["trunkline_pacer_late_ticks_total{}"] == 4
+
+
+async def test_a_task_and_a_descriptor_more_are_seen_and_gone_again():
+    metrics = Metrics()
+    metrics.watch(active_calls=lambda: 0, leased_ports=lambda: 0, pacer_late_ticks=lambda: 0)
+
+    def leaks():
+        found = figures(metrics)
+        assert found["process_resident_memory_bytes{}"] > 1_000_000
+        return found["trunkline_asyncio_tasks{}"], found["process_open_fds{}"]
+
+    tasks, fds = leaks()
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(asyncio.Event().wait())
+        pipe = os.pipe()
+        assert leaks() == (tasks + 1, fds + 2)
+        for end in pipe:
+            os.close(end)
+        task.cancel()
+    assert leaks() == (tasks, fds)
+
+
+def test_a_model_that_invents_tool_names_does_not_fill_the_memory():
+    metrics = Metrics()
+    for number in range(1000):
+        metrics.tool_answered(f"tool{number}", "failed")
+    series = [name for name in figures(metrics) if name.startswith("trunkline_tool_calls_total")]
+
+    assert len(series) == 101
+    assert figures(metrics)["trunkline_tool_calls_total{status=failed,tool=other}"] == 900
+
+
+def test_two_gateways_in_one_process_have_their_own_figures():
+    first, second = Metrics(), Metrics()
+    first.barged_in()
+
+    assert figures(second)["trunkline_barge_ins_total{}"] == 0
