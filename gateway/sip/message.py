@@ -82,19 +82,6 @@ class Headers:
         """Append a field line."""
         self._fields.append(_field(name, value))
 
-    def set(self, name: str, value: str) -> None:
-        """Put ``value`` in the place of the first such field and drop the others; append if there is none."""
-        new = _field(name, value)
-        kept: list[tuple[str, str, str]] = []
-        placed = False
-        for old in self._fields:
-            if old[0] != new[0]:
-                kept.append(old)
-            elif not placed:
-                kept.append(new)
-                placed = True
-        self._fields = kept if placed else [*kept, new]
-
     def replace_first(self, name: str, value: str) -> None:
         """Exchange the first such field line and keep the others; raise ``KeyError`` if there is none."""
         new = _field(name, value)
@@ -103,10 +90,6 @@ class Headers:
                 self._fields[at] = new
                 return
         raise KeyError(name)
-
-    def remove(self, name: str) -> None:
-        key = canonical(name).lower()
-        self._fields = [line for line in self._fields if line[0] != key]
 
     def get(self, name: str) -> str | None:
         """Return the first field line of that name."""

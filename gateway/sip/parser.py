@@ -210,6 +210,8 @@ def _fault(head: bytes, why: str, status: int, limits: Limits) -> ParseError:
     method = lines[0].split(" ", 1)[0]
     if not is_token(method) or lines[0][:4].upper() == "SIP/" or "SIP/" not in lines[0].upper():
         return ParseError(why, status=status)
+    while lines[1:2] and lines[1][:1] in {" ", "\t"}:
+        del lines[1]
     echoed = Headers()
     try:
         headers = read_headers(lines[1 : 4 * limits.max_headers], Limits(max_headers=4 * limits.max_headers))

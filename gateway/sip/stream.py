@@ -13,7 +13,8 @@ from typing import Final
 from gateway.sip.errors import SipError
 from gateway.sip.parser import DEFAULT_LIMITS, Limits
 
-_LENGTH: Final = re.compile(rb"\n(?:content-length|l)[ \t]*:[ \t]*([^\r\n]*?)[ \t]*\r?\n", re.IGNORECASE)
+_LENGTH: Final = re.compile(rb"\n(?:content-length|l)[ \t]*:[ \t]*([^\r\n]*?)[ \t]*(?=\r?\n)", re.IGNORECASE)
+_FOLD: Final = re.compile(rb"\r?\n[ \t]+")
 _HEAD_END: Final = b"\r\n\r\n"
 
 
@@ -74,7 +75,7 @@ class StreamFramer:
         """Do one step; return whether there may be another."""
         if self._wanted:
             return self._take_message()
-        if self._buffer[:1] in {b"\r", b"\n"}:
+        if self._buffer and self._buffer[0] in b"\r\n":
             return self._skip_line_break()
         return bool(self._buffer) and self._read_head()
 
@@ -98,7 +99,7 @@ class StreamFramer:
         size = end + len(_HEAD_END)
         if end > self._limits.max_head:
             raise self._fail("the headers are too long", size)
-        lengths = _LENGTH.findall(self._buffer[: end + 2])
+        lengths = _LENGTH.findall(_FOLD.sub(b" ", self._buffer[: end + 2]))
         if len(lengths) != 1 or not lengths[0].isdigit() or len(lengths[0]) > 10:
             raise self._fail("Content-Length is missing, malformed or stands more than once", size)
         length = int(lengths[0])

@@ -7,7 +7,7 @@ A header may carry a URI of any scheme; only where a SIP URI is needed is one as
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from gateway.sip.text import (
     Params,
@@ -210,11 +210,6 @@ class NameAddr:
     def tag(self) -> str:
         """The ``tag`` parameter, empty when missing (a request that opens a dialog, or RFC 2543)."""
         return self.param("tag") or ""
-
-    def with_tag(self, tag: str) -> NameAddr:
-        return replace(
-            self, params=(*(pair for pair in self.params if pair[0].lower() != "tag"), ("tag", tag))
-        )
 
     def __str__(self) -> str:
         display = f"{quote(self.display)} " if self.display else ""
