@@ -79,6 +79,7 @@ class OpenAIFakeServer:
         self._check = check_server_event if validate else None
         self._session_seconds = session_seconds
         self._seeds = itertools.count(1)
+        self._stopping = asyncio.Event()
         self._server: Server | None = None
 
     @property
@@ -102,6 +103,7 @@ class OpenAIFakeServer:
             process_request=self._admit,
             compression=None,
             max_size=None,
+            open_timeout=None,
             ping_interval=None,
             close_timeout=1,
         )
@@ -111,14 +113,10 @@ class OpenAIFakeServer:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._stopping.set()
         if self._server is not None:
             self._server.close()
             await self._server.wait_closed()
-
-    async def serve_forever(self) -> None:
-        """Serve until cancelled; the server must have been entered."""
-        if self._server is not None:
-            await self._server.serve_forever()
 
     async def _admit(self, connection: ServerConnection, request: Request) -> Response | None:
         """Look at the handshake; a response refuses it."""
@@ -127,12 +125,19 @@ class OpenAIFakeServer:
         except FaultError as error:
             return self._refuse(connection, 400, str(error))
         late = faults.get("late_handshake")
-        if late or self.script.connect_after:
-            await asyncio.sleep(late.number if late else self.script.connect_after)
+        await self._wait(late.number if late else self.script.connect_after)
         if self.script.connect is Connect.HANG:
-            await asyncio.Event().wait()
+            await self._wait(None)
         status = self._status(request, faults)
         return self._refuse(connection, status) if status else None
+
+    async def _wait(self, seconds: float | None) -> None:
+        """Wait so long, or until the server stops."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._stopping.wait()
+        except TimeoutError:
+            pass
 
     def _status(self, request: Request, faults: Faults) -> int | None:
         fault = faults.get("status")
