@@ -22,10 +22,6 @@ from tools.types import JsonObject, JsonValue
 _OBJECT_KEYWORDS: Final = frozenset(
     {"properties", "required", "additionalProperties", "minProperties", "maxProperties", "dependentRequired"}
 )
-_MAPS: Final = ("properties", "$defs", "definitions")
-_LISTS: Final = ("anyOf", "oneOf", "allOf", "prefixItems")
-# These only narrow what stands beside them, so a value without a type opens nothing there.
-_CONSTRAINTS: Final = ("not", "if", "then", "else", "contains")
 # These admit properties that the schema does not name.
 _OPENING: Final = (
     "patternProperties",
@@ -129,25 +125,36 @@ def _check_closed(schema: object, root: Mapping[str, object], path: str, *, cons
         raise ToolDefinitionError(f"schema is not closed: {path} has no type")
     if "array" in _types(schema) and "items" not in schema:
         raise ToolDefinitionError(f"schema is not closed: {path} is an array without items")
-    for below, place in _subschemas(schema, path):
-        _check_closed(below, root, place, constraint=constraint)
-    for keyword in _CONSTRAINTS:
-        if keyword in schema:
-            _check_closed(schema[keyword], root, f"{path}.{keyword}", constraint=True)
+    for below, place in _members(schema, path):
+        _check_closed(below, root, place, constraint=False)
+    for below, place in _branches(schema, path):
+        _check_closed(below, root, place, constraint=True)
 
 
-def _subschemas(schema: Mapping[str, object], path: str) -> Iterator[tuple[object, str]]:
-    for keyword in _MAPS:
+def _members(schema: Mapping[str, object], path: str) -> Iterator[tuple[object, str]]:
+    """Yield what describes values below: each must be limited by itself."""
+    for keyword in ("properties", "$defs", "definitions"):
         below = schema.get(keyword)
         if isinstance(below, dict):
             yield from ((sub, f"{path}.{keyword}.{name}") for name, sub in below.items())
-    for keyword in _LISTS:
-        below = schema.get(keyword)
-        # The branches of allOf narrow each other; together they were found bounded above.
-        if isinstance(below, list):
-            yield from ((sub, f"{path}.{keyword}[{index}]") for index, sub in enumerate(below))
+    yield from _listed(schema, "prefixItems", path)
     if "items" in schema:
         yield schema["items"], f"{path}.items"
+
+
+def _branches(schema: Mapping[str, object], path: str) -> Iterator[tuple[object, str]]:
+    """Yield what describes the same value once more: it can only narrow a value that is limited."""
+    for keyword in ("anyOf", "oneOf", "allOf"):
+        yield from _listed(schema, keyword, path)
+    for keyword in ("not", "if", "then", "else", "contains"):
+        if keyword in schema:
+            yield schema[keyword], f"{path}.{keyword}"
+
+
+def _listed(schema: Mapping[str, object], keyword: str, path: str) -> Iterator[tuple[object, str]]:
+    below = schema.get(keyword)
+    if isinstance(below, list):
+        yield from ((sub, f"{path}.{keyword}[{index}]") for index, sub in enumerate(below))
 
 
 def _types(schema: Mapping[str, object]) -> Sequence[str]:
