@@ -27,6 +27,8 @@ class Match:
     """May be negative when the capture lacks the beginning."""
     heard_ms: int
     """From the recording's beginning to its last frame that is in the capture, without a hole."""
+    unheard_ms: int
+    """Where the next audible frame begins that was not heard; the recording's end when all was."""
     of_ms: int
     """The recording's own length up to its last audible 20 ms."""
     worst: float
@@ -67,8 +69,14 @@ def find(recording: npt.NDArray[np.int16], capture: npt.NDArray[np.int16]) -> Ma
     if fits[at] < ALIKE:
         return None
     begins = at - probe_at
-    heard, worst = _follow(wanted, track, begins)
-    return Match(begins / RATE * 1000, heard * 1000 // RATE, end * 1000 // RATE, worst)
+    heard, unheard, worst = _follow(wanted, track, begins)
+    return Match(
+        begins_ms=begins / RATE * 1000,
+        heard_ms=heard * 1000 // RATE,
+        unheard_ms=unheard * 1000 // RATE,
+        of_ms=end * 1000 // RATE,
+        worst=worst,
+    )
 
 
 def correlate(probe: Samples, track: Samples) -> Samples:
@@ -90,8 +98,8 @@ def _first_audible(samples: Samples) -> int:
     return 0
 
 
-def _follow(wanted: Samples, track: Samples, begins: int) -> tuple[int, float]:
-    """Compare frame by frame; return how many samples were heard in a row and the worst audible fit."""
+def _follow(wanted: Samples, track: Samples, begins: int) -> tuple[int, int, float]:
+    """Compare frame by frame; return the samples heard in a row, where it breaks, and the worst fit."""
     worst, heard = 1.0, 0
     for at in range(0, len(wanted), FRAME):
         frame = wanted[at : at + FRAME]
@@ -99,9 +107,9 @@ def _follow(wanted: Samples, track: Samples, begins: int) -> tuple[int, float]:
             continue  # silence proves nothing: it counts once something audible after it was heard
         fit = _fit_near(frame, track, begins + at)
         if fit < ALIKE:
-            break
+            return heard, at, worst
         heard, worst = at + FRAME, min(worst, fit)
-    return heard, worst
+    return heard, len(wanted), worst
 
 
 def _fit_near(frame: Samples, track: Samples, at: int) -> float:
