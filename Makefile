@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 VENV ?= .venv
 PYTHON ?= python3
-CONFIG ?= config/examples/local.yaml
+CONFIG ?= config/examples/fake.yaml
 export PYTHON
 PY := $(VENV)/bin/python
 PYTEST := $(PY) -m pytest

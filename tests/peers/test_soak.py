@@ -35,7 +35,7 @@ def held(gateway: Gateway) -> dict[str, float]:
     return {name: metrics[name] for name in HELD}
 
 
-HELD = ("trunkline_tasks", "trunkline_open_fds", "trunkline_rtp_ports_leased", "trunkline_calls_active")
+HELD = ("trunkline_asyncio_tasks", "process_open_fds", "trunkline_rtp_ports_leased", "trunkline_calls_active")
 
 
 def one_round(office: Office, gateway: Gateway, folder: Path) -> None:
