@@ -174,7 +174,7 @@ class Bridge:
 
     async def _send_digits(self) -> None:
         """Wait until the caller stops pressing keys, then tell the model once."""
-        while (after := self._digits.due(now=self._clock())) > 0:
+        while (after := self._digits.due(now=self._clock())) > 0:  # noqa: ASYNC110 - each key moves the moment
             await asyncio.sleep(after)
         digits = self._digits.take()
         if self._talk.policy.pending is None:
@@ -246,7 +246,7 @@ class Bridge:
         if self._talk.policy.pending is not None:
             return  # the farewell or the announcement is always heard to its end
         cleared = self._leg.clear()
-        self._to_line.reset()
+        self._to_line = converter(self._session.output, self._leg.format)  # what was cut leaves no tail
         if cleared.item_id and cleared.dropped_ms > 0:
             await self._session.interrupt(item_id=cleared.item_id, heard_ms=cleared.heard_ms)
             self._report(ev.BargedIn, cleared.item_id, cleared.heard_ms, cleared.dropped_ms)
@@ -302,6 +302,8 @@ class Bridge:
         """Say the recorded apology instead of falling silent, then hang up."""
         self._lost = error
         log.error("provider.session_lost", code=error.code, error=str(error))
+        if self._running:  # perhaps one of them ends the call as it was meant to end
+            await asyncio.wait(self._running, timeout=TOOL_GRACE_S)
         if self._talk.policy.pending is None:
             self._leg.clear()
             self._leg.play(self._settings.apology, item_id="apology")

@@ -29,8 +29,10 @@ from gateway.calls.state import CallState, State
 from gateway.calls.unavailable import turn_away
 from gateway.dialogue.policy import CallPolicy
 from gateway.legs.base import CallLeg, HangupCause, HungUp, LegGone
+from gateway.store.memory import MemoryLedger
 from tools import CallInvocationContext, ToolDispatcher
-from tools.ports import AuditSink, CallLedger
+from tools.dispatcher import ToolFailed
+from tools.ports import AuditSink
 from tools.types import EndRequest, TransferRequest
 
 log = structlog.get_logger(__name__)
@@ -44,7 +46,7 @@ class Services:
     bus: EventBus
     prompts: Prompts
     audit: AuditSink
-    ledger: CallLedger
+    ledger: MemoryLedger
 
 
 class Call:
@@ -64,6 +66,8 @@ class Call:
         self._state = CallState()
         self._policy = CallPolicy()
         self._report = Report(services.bus, leg.info.id, services.clock)
+        info = leg.info
+        self._context = CallInvocationContext(call_id=info.id, caller=info.caller, called=info.called)
         self._stopped = ""
 
     async def stop(self, reason: str, cause: HangupCause) -> None:
@@ -74,6 +78,7 @@ class Call:
     async def run(self) -> None:
         """Serve the call to its end; raises only what nobody foresaw."""
         info, plan = self._leg.info, self._plan
+        # The call's own task has its own context: nothing is to be unbound.
         structlog.contextvars.bind_contextvars(call_id=info.id, trunk=info.trunk)
         log.info("call.ringing", caller=info.caller, called=info.called, agent=plan.agent_id)
         self._report(
@@ -93,6 +98,7 @@ class Call:
             if self._stopped:
                 reason, by = self._stopped, "gateway"
             self._state.enter(State.ENDED)
+            self._services.ledger.forget(info.id)
             self._report(ev.CallEnded, reason, by)
             log.info("call.ended", reason=reason, by=by, seconds=round(self._report.at, 3))
 
@@ -115,7 +121,7 @@ class Call:
         try:
             async with asyncio.timeout(None) as scope, asyncio.TaskGroup() as group:
                 watch = group.create_task(self._watch(scope, gone), name=f"{self._leg.info.id[:8]} ringing")
-                opened = await open_session(self._plan, self._leg.format, stack)
+                opened = await open_session(self._plan, self._leg.format, self._context, stack)
                 watch.cancel()
         except TimeoutError:
             if not gone:
@@ -178,16 +184,16 @@ class Call:
         return BridgeSettings(agent.greeting, agent.limits.max_duration_s, apology)
 
     def _dispatcher(self, opened: Opened) -> ToolDispatcher:
-        info = self._leg.info
-        context = CallInvocationContext(call_id=info.id, caller=info.caller, consumer_state=None)
         return ToolDispatcher(
-            self._plan.builders.bind(opened.definitions, context),
-            call=context,
+            opened.tools.tools,
+            call=self._context,
             policy=self._policy,
             audit=self._services.audit,
             ledger=self._services.ledger,
             control=CallRequests(self._policy),
             clock=self._services.clock,
+            transfer_numbers=opened.tools.transfer_numbers,
+            on_failure=_tool_failed,
         )
 
     def _outcome(self, end: HungUp) -> tuple[str, str]:
@@ -203,3 +209,15 @@ class Call:
                 return "transferred", "agent"
             case None:
                 return end.reason, "gateway"
+
+
+def _tool_failed(failed: ToolFailed) -> None:
+    log.error(
+        "tool.failed",
+        call_id=failed.call_id,
+        tool_call_id=failed.tool_call_id,
+        tool=failed.tool,
+        reason_code=failed.reason_code,
+        attempts=failed.attempts,
+        error=repr(failed.error),
+    )

@@ -11,6 +11,7 @@ who is talking (BR-093).
 from __future__ import annotations
 
 import asyncio
+
 import structlog
 
 from gateway.calls import events as ev
@@ -137,8 +138,8 @@ class Ending:
         self._state.enter(State.TALKING)
         self._policy.release()
         await self._session.send_text(
-            f"The transfer to {request.label or request.number} failed: {failure.reason}. The caller is still "
-            "on the line and was not transferred. Say so, and ask how to go on.",
+            f"The transfer to {request.label or request.number} failed: {failure.reason}. The caller is "
+            "still on the line and was not transferred. Say so, and ask how to go on.",
             role="system",
         )
         await self._session.respond()

@@ -6,7 +6,6 @@ A call never begins with silently missing tools or without a configured session 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
@@ -16,7 +15,7 @@ from gateway.calls.plan import Plan
 from providers.base import Provider, ProviderSession
 from providers.errors import ProviderError
 from providers.types import AudioFormat, SessionSetup
-from tools import AgentToolDefinition, AppError
+from tools import AppError, CallInvocationContext, CallTools
 
 log = structlog.get_logger(__name__)
 
@@ -27,7 +26,7 @@ class Opened:
 
     provider: str
     session: ProviderSession
-    definitions: Sequence[AgentToolDefinition]
+    tools: CallTools
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,22 +37,22 @@ class Unavailable:
     detail: str
 
 
-async def open_session(plan: Plan, line: AudioFormat, stack: AsyncExitStack) -> Opened | Unavailable:
+async def open_session(
+    plan: Plan, line: AudioFormat, caller: CallInvocationContext, stack: AsyncExitStack
+) -> Opened | Unavailable:
     """
     Collect the tools and open a session; ``stack`` closes it.
 
     Providers are tried in the agent's order, each for as long as its own ``connect_timeout_s`` says.
     """
     try:
-        definitions, addendum = await plan.builders.collect_agent_tools(
-            plan.agent_id, plan.organization_id, plan.tools
-        )
+        tools = await plan.builders.prepare_call(plan.agent_id, plan.organization_id, plan.tools, caller)
     except AppError as error:
         return Unavailable("tools", str(error))
     setup = SessionSetup(
         prompt=plan.agent.prompt,
-        addendum=addendum,
-        tools=tuple(definitions),
+        addendum=tools.addendum,
+        tools=tools.definitions,
         line=line,
         voice=plan.agent.voice,
         language=plan.agent.language,
@@ -62,7 +61,7 @@ async def open_session(plan: Plan, line: AudioFormat, stack: AsyncExitStack) -> 
     for provider in plan.providers:
         session = await _connect(provider, setup, stack, failures)
         if session is not None:
-            return Opened(provider.name, session, definitions)
+            return Opened(provider.name, session, tools)
     return Unavailable("provider", "; ".join(failures))
 
 

@@ -34,7 +34,7 @@ def plans(settings: Settings, providers: Mapping[str, Provider], builders: ToolB
                 agent_id=entry.agent,
                 organization_id=entry.organization or "",
                 agent=(agent := settings.agents[entry.agent]),
-                tools=AgentToolConfig(agent.tools),
+                tools=AgentToolConfig.model_validate(dict(agent.tools)),
                 providers=tuple(providers[name] for name in agent.providers),
                 builders=builders,
             )

@@ -22,8 +22,8 @@ async def turn_away(leg: CallLeg, policy: OnUnavailable, prompts: Prompts, repor
     """
     Refuse the call, or answer it to say why and perhaps to transfer it.
 
-    Returns how it ended: ``rejected``, ``said``, ``transferred`` or ``transfer_failed``. Raises :exc:`LegGone`
-    when the caller gives up first.
+    Returns how it ended: ``rejected``, ``said``, ``transferred`` or ``transfer_failed``. Raises
+    :exc:`LegGone` when the caller gives up first.
     """
     if policy.say is None and policy.transfer is None:
         await leg.hang_up(HangupCause.UNAVAILABLE)

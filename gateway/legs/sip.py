@@ -29,10 +29,10 @@ from gateway.legs.base import (
 from gateway.legs.feed import Feed
 from gateway.media.convert import converter
 from gateway.media.playout import Playout
-from gateway.net.media_stream import MediaStream
+from gateway.net.media_stream import MediaStatistics, MediaStream
 from gateway.net.pacer import Pacer
 from gateway.net.ports import PortLease
-from gateway.rtp import events as rtp
+from gateway.rtp import session as rtp
 from gateway.sdp import NegotiatedMedia, NotAcceptable, SdpError
 from gateway.sip import events as sip
 from providers.types import PCMA, PCMU, AudioFormat
@@ -41,6 +41,7 @@ FORMATS = {"PCMU": PCMU, "PCMA": PCMA}
 
 _AUDIO_WAITING = 50  # one second of 20 ms frames: more is too late to be useful
 _EVENTS_WAITING = 64
+_LOST_AFTER_MS = 30_000  # telephones with silence suppression send nothing for many seconds
 
 _STATUS = {
     HangupCause.NORMAL: (480, "Temporarily Unavailable"),
@@ -98,10 +99,12 @@ class SipLeg:
         signalling: Commands to the user agent.
         description: Offer and answer of this call.
         lease: The call's ports; given back when the line is gone.
+        clock: Seconds, monotonic.
         format: The format of frames and play-out, whatever the peer chooses later.
-        bind: The local address that carries the media.
+        local_host: Our address in the session description.
         pacer: The process-wide clock.
         prebuffer_ms: Audio to collect at the start of each talk spurt.
+        on_media: Takes the figures of the media when it is over.
     """
 
     def __init__(
@@ -112,10 +115,12 @@ class SipLeg:
         signalling: Signalling,
         description: Description,
         lease: PortLease,
+        clock: Callable[[], float],
         format: AudioFormat,  # noqa: A002 - the seam's word
-        bind: str,
+        local_host: str,
         pacer: Pacer,
         prebuffer_ms: int,
+        on_media: Callable[[MediaStatistics], None],
     ) -> None:
         self._info = info
         self._call = call
@@ -123,9 +128,11 @@ class SipLeg:
         self._description = description
         self._lease = lease
         self._format = format
-        self._bind = bind
+        self._clock = clock
+        self._local_host = local_host
         self._pacer = pacer
         self._playout = Playout(format, prebuffer_ms=prebuffer_ms)
+        self._on_media = on_media
         self._stream: MediaStream | None = None
         self._frames: Feed[CallerAudio] = Feed(_AUDIO_WAITING)
         self._events: Feed[LegEvent] = Feed(_EVENTS_WAITING)
@@ -155,30 +162,27 @@ class SipLeg:
 
     async def answer(self) -> None:
         """Send the 200 and return when its ACK is here; raises :exc:`LegGone` when none comes."""
-        if self._gone:
-            raise LegGone("the caller gave up while the line rang")
+        self._require_line("the caller gave up while the line rang")
         stream = await MediaStream.open(
             self._lease,
-            host=self._bind,
+            host=self._local_host,
             playout=self._playout,
             pacer=self._pacer,
             on_audio=self._heard,
             on_event=self._media_event,
             on_marks=self._marks_reached,
             on_sent=self._on_sent,
+            lost_after_ms=_LOST_AFTER_MS,
         )
-        if self._gone:
-            stream.close()
-            raise LegGone("the caller gave up while the line rang")
         self._stream = stream
+        self._require_line("the caller gave up while the line rang")
         self._answered = asyncio.get_running_loop().create_future()
         self._signalling.answer(self._call, self._description.local())
         media = self._description.media
         if media is not None:
             self._start(media)
         await self._answered
-        if self._gone:
-            raise LegGone("the answer was never acknowledged")
+        self._require_line("the answer was never acknowledged")
 
     def frames(self) -> AsyncIterator[CallerAudio]:
         return aiter(self._frames)
@@ -194,10 +198,10 @@ class SipLeg:
         self._playout.finish(item_id)
 
     async def mark(self) -> None:
-        if self._gone or self._stream is None or self._playout.queued_ms == 0 and self._playout.idle:
+        mark = self._playout.mark()
+        if self._gone or mark <= self._playout.reached:
             return
-        future = asyncio.get_running_loop().create_future()
-        self._marks[self._playout.mark()] = future
+        future = self._marks[mark] = asyncio.get_running_loop().create_future()
         await future
 
     def clear(self) -> Cleared:
@@ -322,15 +326,22 @@ class SipLeg:
             state = TransferState.CONFIRMED if taken_over else TransferState.FAILED
             self._progress.put(TransferProgress(state, reason="" if taken_over else "unknown"))
         if self._stream is not None:
+            self._on_media(self._stream.stats())
             self._stream.close()
         else:
-            self._lease.release()
+            self._lease.release(self._clock())
         self._events.put(HungUp(by_caller=event.by_peer, reason=event.reason))
         self._events.close()
         self._frames.close()
         if self._answered is not None and not self._answered.done():
             self._answered.set_result(None)
         self._marks_reached()
+
+    def _require_line(self, otherwise: str) -> None:
+        if self._gone:
+            if self._stream is not None:
+                self._stream.close()
+            raise LegGone(otherwise)
 
     # Media, from the stream.
 

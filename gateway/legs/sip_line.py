@@ -1,12 +1,13 @@
 """
 The SIP line: a user agent on its sockets, and the legs that it carries.
 
-It turns a :class:`~gateway.sip.events.CallOffered` into a leg, or into a refusal in SIP's own terms, and hands every
-later event to the leg it belongs to.
+It turns a :class:`~gateway.sip.events.CallOffered` into a leg, or into a refusal in SIP's own
+terms, and hands every later event to the leg it belongs to.
 """
 
 from __future__ import annotations
 
+import math
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,13 +20,18 @@ from gateway.legs.description import CallDescription
 from gateway.legs.refusal import Refusal
 from gateway.legs.sip import FORMATS, SipLeg
 from gateway.legs.trunks import TrunkTable
+from gateway.net.media_stream import MediaStatistics
 from gateway.net.pacer import Pacer
 from gateway.net.ports import PortPool, PortsExhausted
 from gateway.net.sip_endpoint import SipEndpoint
 from gateway.sip import events as sip
+from gateway.sip.message import Request
 from gateway.sip.ua import UserAgent
 
 log = structlog.get_logger(__name__)
+
+_QUIET_S = 60.0
+_MAX_TOLD = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +59,7 @@ class SipLine:
         clock: Seconds, monotonic; the loop's own time.
         admit: Says before anything is allocated whether a call may come in.
         on_leg: Takes each ringing leg.
+        on_media: Takes the figures of each leg's media when it is over.
     """
 
     def __init__(
@@ -66,6 +73,7 @@ class SipLine:
         settings: LineSettings,
         admit: Admit,
         on_leg: Callable[[SipLeg], None],
+        on_media: Callable[[MediaStatistics], None],
     ) -> None:
         self._ua = ua
         self._pool = pool
@@ -73,10 +81,12 @@ class SipLine:
         self._clock = clock
         self._admit = admit
         self._on_leg = on_leg
+        self._on_media = on_media
         self._legs: dict[str, SipLeg] = {}
         self.trunks = trunks
         self.settings = settings
-        self.endpoint = SipEndpoint(ua, allowed=self._allowed, on_event=self.handle, on_denied=_denied)
+        self.denied = DenialLog(clock)
+        self.endpoint = SipEndpoint(ua, allowed=self._allowed, on_event=self.handle, on_denied=self.denied)
 
     def use(self, trunks: TrunkTable, settings: LineSettings) -> None:
         """Take a new configuration; legs that exist keep what they began with."""
@@ -147,28 +157,26 @@ class SipLine:
         request = event.request
         return CallInfo(
             id=uuid.uuid4().hex,
-            caller=request.from_.uri.user or "",
-            called=request.uri.user or request.to.uri.user or "",
+            caller=_caller(request),
+            called=request.uri.user,
             trunk=self.trunks.find(event.flow.remote[0]) or "",
-            parameters={"sip_call_id": request.call_id, "to": request.to.uri.user or ""},
+            parameters={"sip_call_id": request.call_id, "to": request.to.uri.user},
         )
 
     def _build(self, event: sip.CallOffered, info: CallInfo) -> SipLeg | Refusal:
         codecs = self.settings.codecs.get(info.trunk, ("PCMU", "PCMA"))
-        bind = event.flow.local[0]
+        host = self.settings.public_host or event.flow.local[0]
         try:
-            lease = self._pool.lease(now=self._clock())
+            lease = self._pool.lease(self._clock())
         except PortsExhausted:
             return Refusal(503, "Service Unavailable", "ports_exhausted", retry_after_s=5)
         try:
-            description = CallDescription.for_offer(
-                event.offer, host=self.settings.public_host or bind, port=lease.port, codecs=codecs
-            )
+            description = CallDescription.for_offer(event.offer, host=host, port=lease.port, codecs=codecs)
         except sdp.SdpError as error:
-            lease.release()
+            lease.release(self._clock())
             return Refusal(400, "Bad Session Description", str(error))
         except sdp.NotAcceptable as error:
-            lease.release()
+            lease.release(self._clock())
             return Refusal(488, "Not Acceptable Here", str(error))
         media = description.media
         return SipLeg(
@@ -177,10 +185,12 @@ class SipLine:
             signalling=self,
             description=description,
             lease=lease,
+            clock=self._clock,
             format=FORMATS[media.codec if media else codecs[0]],
-            bind=bind,
+            local_host=host,
             pacer=self._pacer,
             prebuffer_ms=self.settings.prebuffer_ms,
+            on_media=self._on_media,
         )
 
     def _refuse(self, call: str, info: CallInfo, refusal: Refusal) -> None:
@@ -189,5 +199,30 @@ class SipLine:
         self._ua.reject(call, refusal.status, reason=refusal.reason, headers=headers, now=self._clock())
 
 
-def _denied(host: str) -> None:
-    log.warning("sip.denied", source=host)
+def _caller(request: Request) -> str:
+    """The caller's number, empty when withheld (RFC 3323 and what carriers write instead)."""
+    from_ = request.from_
+    host = from_.uri.sip.host.lower() if from_.uri.sip else ""
+    if host == "anonymous.invalid" or from_.uri.user.lower() in {"anonymous", "restricted", "unavailable"}:
+        return ""
+    return from_.uri.user
+
+
+class DenialLog:
+    """Tells of refused sources, each at most once a minute: a scanner must not fill the log."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._told: dict[str, float] = {}
+        self.count = 0
+
+    def __call__(self, host: str) -> None:
+        """Count a refused datagram or connection."""
+        self.count += 1
+        now = self._clock()
+        if now - self._told.get(host, -math.inf) < _QUIET_S:
+            return
+        if len(self._told) >= _MAX_TOLD:
+            self._told.clear()
+        self._told[host] = now
+        log.warning("sip.denied", source=host, denied=self.count)

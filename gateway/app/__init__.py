@@ -1,0 +1,1 @@
+"""Start, wiring and signals: where the settings become a running gateway."""

@@ -1,0 +1,226 @@
+"""
+The running gateway: everything joined, owned by one task group.
+
+Order at the end: no new calls, running calls finish or are ended, sockets close, then everything
+else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import secrets
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+
+import httpx2
+import structlog
+
+from config.models import Settings
+from config.watch import Current, Reload, follow
+from gateway.app.providers import ProviderPool
+from gateway.app.sources import ConfigSources
+from gateway.calls.admission import Admission
+from gateway.calls.bus import EventBus
+from gateway.calls.call import Services
+from gateway.calls.metering import QUEUE_SIZE, Meter
+from gateway.calls.plan import Plan, plans
+from gateway.calls.prompts import Prompts
+from gateway.calls.routing import Router
+from gateway.calls.switchboard import Switchboard
+from gateway.legs.sip_line import LineSettings, SipLine
+from gateway.legs.trunks import TrunkTable
+from gateway.net.media_stream import MediaStatistics
+from gateway.net.pacer import Pacer
+from gateway.net.ports import PortPool
+from gateway.sip.settings import UaSettings
+from gateway.sip.timers import Timers
+from gateway.sip.ua import UserAgent
+from gateway.store.memory import LogAudit, MemoryLedger
+from gateway.telemetry.metrics import Metrics
+from gateway.web.app import create_app
+from gateway.web.server import WebServer
+from tools import ToolBuilders
+
+log = structlog.get_logger(__name__)
+
+FAREWELL_S = 2.0
+"""How long the last BYEs may take to be answered before the sockets close."""
+
+
+class CannotListen(Exception):
+    """An address of the configuration that cannot be listened on."""
+
+
+class Gateway:
+    """
+    One process's gateway.
+
+    Args:
+        current: The settings; followed while the gateway runs.
+    """
+
+    def __init__(self, current: Current) -> None:
+        settings = current.settings
+        loop = asyncio.get_running_loop()
+        self.clock: Callable[[], float] = loop.time
+        self.current = current
+        self.metrics = Metrics()
+        self.bus = EventBus(on_drop=self.metrics.event_dropped)
+        self.pacer = Pacer(on_error=_pacer_failed)
+        ports = settings.server.sip.rtp_ports
+        self.pool = PortPool(ports.first, ports.last)
+        self._providers = ProviderPool()
+        self._http = httpx2.AsyncClient(trust_env=False)
+        services = Services(
+            clock=self.clock,
+            bus=self.bus,
+            prompts=Prompts(),
+            audit=LogAudit(log.info),
+            ledger=MemoryLedger(),
+        )
+        self.switchboard = Switchboard(self._plans(settings), _admission(settings), services)
+        self.ua = UserAgent(_ua_settings(settings), lambda: secrets.token_hex(8))
+        self.line = SipLine(
+            ua=self.ua,
+            pool=self.pool,
+            pacer=self.pacer,
+            clock=self.clock,
+            trunks=_trunks(settings),
+            settings=_line_settings(settings),
+            admit=self.switchboard.admit,
+            on_leg=self.switchboard.take,
+            on_media=self._media_done,
+        )
+        self.web = WebServer(create_app(self, self.metrics), settings.server.http.listen)
+        self._listening = False
+        self.metrics.watch(
+            active_calls=lambda: self.switchboard.active,
+            leased_ports=lambda: self.pool.leased,
+            pacer_late_ticks=lambda: self.pacer.late_ticks,
+        )
+
+    def unready(self) -> list[str]:
+        """Say why no new call should be sent here."""
+        return [
+            reason
+            for reason, holds in (
+                ("starting", not self._listening),
+                ("draining", self.switchboard.draining),
+            )
+            if holds
+        ]
+
+    async def run(self, stop: asyncio.Event, force: asyncio.Event) -> None:
+        """
+        Serve until ``stop``, then drain; ``force`` ends the calls that are left.
+
+        Raises :exc:`CannotListen`.
+        """
+        async with self._http, AsyncExitStack() as stack:
+            stack.push_async_callback(self.line.endpoint.close)
+            await self._listen()
+            async with asyncio.TaskGroup() as group:
+                meter = Meter(self.metrics).run(self.bus.subscribe("meter", QUEUE_SIZE))
+                background = [
+                    group.create_task(follow(self.current, self._reloaded), name="config"),
+                    group.create_task(self.web.run(), name="web"),
+                    group.create_task(
+                        Meter(self.metrics).run(self.bus.subscribe("meter", QUEUE_SIZE)), name="meter"
+                    ),
+                ]
+                calls = group.create_task(self.switchboard.run(), name="switchboard")
+                gc.collect()
+                gc.freeze()  # what lives for ever is not looked at again by the collector
+                await stop.wait()
+                self.line.drain()
+                enforcer = group.create_task(self._enforce(force), name="force")
+                await self.switchboard.drain(self.current.settings.server.drain_s)
+                await calls
+                await self._last_words()
+                for task in [*background, enforcer]:
+                    task.cancel()
+
+    async def _listen(self) -> None:
+        try:
+            self.web.bind()
+        except OSError as error:
+            where = self.current.settings.server.http.listen
+            raise CannotListen(f"server.http.listen: cannot listen on {where}: {error.strerror}") from error
+        endpoint = self.line.endpoint
+        bind = {"udp": endpoint.listen_udp, "tcp": endpoint.listen_tcp}
+        for listen in self.current.settings.server.sip.listen:
+            try:
+                await bind[listen.transport](listen.host, listen.port)
+            except OSError as error:
+                raise CannotListen(
+                    f"server.sip.listen: cannot listen on {listen}: {error.strerror}; write a free address"
+                ) from error
+        self._listening = True
+        log.info("sip.listening", addresses=endpoint.addresses)
+
+    async def _enforce(self, force: asyncio.Event) -> None:
+        await force.wait()
+        await self.switchboard.end_all()
+
+    async def _last_words(self) -> None:
+        """Give the last BYEs a moment to be answered."""
+        deadline = self.clock() + FAREWELL_S
+        while self.ua.dialogs and self.clock() < deadline:  # noqa: ASYNC110 - the user agent has no event for it
+            await asyncio.sleep(0.05)
+
+    def _reloaded(self, reload: Reload) -> None:
+        if not reload.accepted:
+            log.error("config.refused", problems=[str(problem) for problem in reload.problems])
+            return
+        settings = self.current.settings
+        self.switchboard.use(self._plans(settings), _admission(settings))
+        self.line.use(_trunks(settings), _line_settings(settings))
+        log.info(
+            "config.reloaded",
+            warnings=[str(problem) for problem in reload.problems],
+            needs_restart=[str(problem) for problem in reload.restart],
+        )
+
+    def _media_done(self, figures: MediaStatistics) -> None:
+        rtp = figures.rtp
+        self.metrics.rtp_finished(received=rtp.received, sent=rtp.sent, lost=rtp.lost, late=rtp.late)
+
+    def _plans(self, settings: Settings) -> Router[Plan]:
+        builders = ToolBuilders(ConfigSources(settings, self._http))
+        return plans(settings, self._providers.use(settings), builders)
+
+
+def _admission(settings: Settings) -> Admission:
+    return Admission(
+        settings.server.sip.max_calls, {name: trunk.max_calls for name, trunk in settings.trunks.items()}
+    )
+
+
+def _trunks(settings: Settings) -> TrunkTable:
+    return TrunkTable({name: [str(one) for one in trunk.allow] for name, trunk in settings.trunks.items()})
+
+
+def _line_settings(settings: Settings) -> LineSettings:
+    return LineSettings(
+        codecs={name: trunk.codecs for name, trunk in settings.trunks.items()},
+        public_host=_public_host(settings),
+    )
+
+
+def _public_host(settings: Settings) -> str | None:
+    address = settings.server.sip.public_address
+    return None if address == "auto" else address
+
+
+def _ua_settings(settings: Settings) -> UaSettings:
+    timers = settings.server.sip.timers
+    return UaSettings(
+        public_host=_public_host(settings),
+        timers=Timers(t1=timers.t1_ms / 1000, t2=timers.t2_ms / 1000, t4=timers.t4_ms / 1000),
+        refer_timeout=settings.server.sip.refer_timeout_s,
+    )
+
+
+def _pacer_failed(error: Exception) -> None:
+    log.error("pacer.failed", error=repr(error))
