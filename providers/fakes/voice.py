@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Self
 
 from providers.errors import ProviderRejected, ProviderUnavailable, SessionLost
 from providers.fakes.script import DEFAULT_SCRIPT, Connect, Script, load_script
@@ -45,6 +46,8 @@ class FakeVoiceSession:
         self._input = capabilities.input_for(line)
         self._output = capabilities.output_for(line)
         self._changed = asyncio.Event()
+        # What one settling of the core gave; the core itself limits how much that can be.
+        self._ready: deque[ProviderEvent] = deque()
 
     @property
     def capabilities(self) -> Capabilities:
@@ -58,17 +61,22 @@ class FakeVoiceSession:
     def output(self) -> AudioFormat:
         return self._output
 
-    async def __aiter__(self) -> AsyncIterator[ProviderEvent]:
-        while True:
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> ProviderEvent:
+        while not self._ready:
             self._changed.clear()
             self.core.handle_timeout(_now())
-            for event in self.core.events():
-                yield event
+            self._ready += self.core.events()
+            if self._ready:
+                break
             if self.closed:
-                return
+                raise StopAsyncIteration
             if self.core.lost:
                 raise SessionLost(f"The session is gone: {self.core.lost}.", code="1011")
             await self._pause()
+        return self._ready.popleft()
 
     async def _pause(self) -> None:
         """Wait until something changes or becomes due."""
