@@ -98,6 +98,17 @@ def refuse_all() -> httpx2.MockTransport:
     return httpx2.MockTransport(refuse)
 
 
+def streamed(status: int, body: bytes | str = b"", headers: dict[str, str] | None = None) -> httpx2.Response:
+    """An answer whose body arrives in pieces, as from a network."""
+    data = body.encode() if isinstance(body, str) else body
+
+    async def pieces():
+        for start in range(0, len(data), 16_384):
+            yield data[start : start + 16_384]
+
+    return httpx2.Response(status, content=pieces(), headers=headers)
+
+
 def full_sources() -> FakeSources:
     """An organization with a look-up and an agent with a knowledge base."""
     return FakeSources(
