@@ -125,9 +125,7 @@ class Gateway:
                 background = [
                     group.create_task(follow(self.current, self._reloaded), name="config"),
                     group.create_task(self.web.run(), name="web"),
-                    group.create_task(
-                        Meter(self.metrics).run(self.bus.subscribe("meter", QUEUE_SIZE)), name="meter"
-                    ),
+                    group.create_task(meter, name="meter"),
                 ]
                 calls = group.create_task(self.switchboard.run(), name="switchboard")
                 gc.collect()

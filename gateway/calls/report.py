@@ -40,8 +40,10 @@ class Report:
 
     def caller_audio(self, audio: bytes) -> None:
         """Publish a frame of the caller's voice."""
-        self._bus.publish(CallerAudioFrame(self._call_id, self._clock() - self._began, audio))
+        if self._bus.wants_audio:
+            self._bus.publish(CallerAudioFrame(self._call_id, self._clock() - self._began, audio))
 
     def agent_audio(self, audio: bytes) -> None:
         """Publish a frame that was sent to the caller."""
-        self._bus.publish(AgentAudioFrame(self._call_id, self._clock() - self._began, audio))
+        if self._bus.wants_audio:
+            self._bus.publish(AgentAudioFrame(self._call_id, self._clock() - self._began, audio))
