@@ -29,7 +29,7 @@ from gateway.sip.transaction import (
 Handler: TypeAlias = Callable[[TransactionEvent, float], None]
 """Gets an event of a transaction and ``now``."""
 
-_MergeKey: TypeAlias = tuple[str, str, int, str]
+_MergeKey: TypeAlias = tuple[str, str, int]
 
 
 def _ignore(event: TransactionEvent, now: float) -> None:
@@ -108,9 +108,9 @@ class Transactions:
 
     def is_merged(self, request: Request) -> bool:
         """
-        Whether this request came before on another path (RFC 3261, section 8.2.2.2).
+        Whether this INVITE came before on another path (RFC 3261, section 8.2.2.2).
 
-        Asked for requests without To tag that match no transaction.
+        Asked for one without To tag that matches no transaction.
         """
         return _merge_key(request) in self._merge
 
@@ -124,7 +124,7 @@ class Transactions:
             tx = ServerTransaction(request, reliable=reliable, timers=self._timers)
         key = server_key(request)
         served = self._served[key] = Served(key, tx, flow, fallback)
-        if not request.to.tag:
+        if request.method == "INVITE" and not request.to.tag:
             self._merge.setdefault(_merge_key(request), key)
         self._settle(served, now)
         return served
@@ -197,5 +197,4 @@ class Transactions:
 
 
 def _merge_key(request: Request) -> _MergeKey:
-    cseq = request.cseq
-    return request.from_.tag, request.call_id, cseq.number, cseq.method
+    return request.from_.tag, request.call_id, request.cseq.number

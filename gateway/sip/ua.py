@@ -193,7 +193,8 @@ class UserAgent:
         if self._transactions.served_count >= self._settings.max_transactions:
             self._refuse_overload(request, back, fallback)
             return
-        merged = not request.to.tag and request.method != "CANCEL" and self._transactions.is_merged(request)
+        # Only an INVITE is harmful twice; some devices ping with the same CSeq for ever.
+        merged = request.method == "INVITE" and not request.to.tag and self._transactions.is_merged(request)
         served = self._transactions.serve(request, back, fallback, now=now)
         if request.method == "CANCEL":
             self._receive_cancel(served, now)
