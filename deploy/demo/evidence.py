@@ -69,30 +69,30 @@ class Lookup:
 
 def read_caller(folder: Path) -> CallerSide:
     """Read the report that a caller left in ``folder``."""
-    report = _load(folder / "caller.json")
+    report = load(folder / "caller.json")
     heard = read_wav(folder / "heard.wav")
-    rtp = _map(report["rtp"])
-    messages = [_map(message) for message in _list(report["messages"])]
+    rtp = as_map(report["rtp"])
+    messages = [as_map(message) for message in as_list(report["messages"])]
     refers = [m for m in messages if str(m["start_line"]).startswith("REFER ") and not m["sent"]]
-    media_at = _number(report["media_at"])
+    media_at = as_number(report["media_at"])
     return CallerSide(
-        invited_at=_number(report["invited_at"]),
-        answered_at=_number(report["answered_at"]),
+        invited_at=as_number(report["invited_at"]),
+        answered_at=as_number(report["answered_at"]),
         media_at=media_at,
-        ended_at=_number(report["ended_at"]),
+        ended_at=as_number(report["ended_at"]),
         ended_by=str(report["ended_by"]),
-        said=tuple(_utterance(_map(said)) for said in _list(report["said"])),
+        said=tuple(_utterance(as_map(said)) for said in as_list(report["said"])),
         refer_to=str(report["refer_to"]),
-        refer_at=_number(refers[0]["at"]) if refers else 0.0,
-        notified=tuple(str(fragment) for fragment in _list(report["notified"])),
-        packets=int(_number(rtp["packets"])),
-        lost=int(_number(rtp["lost"])),
-        jitter_ms=_number(rtp["jitter_ms"]),
-        spacing_p99_ms=_number(rtp["spacing_p99_ms"]),
-        longest_gap_ms=_number(rtp["longest_gap_ms"]),
+        refer_at=as_number(refers[0]["at"]) if refers else 0.0,
+        notified=tuple(str(fragment) for fragment in as_list(report["notified"])),
+        packets=int(as_number(rtp["packets"])),
+        lost=int(as_number(rtp["lost"])),
+        jitter_ms=as_number(rtp["jitter_ms"]),
+        spacing_p99_ms=as_number(rtp["spacing_p99_ms"]),
+        longest_gap_ms=as_number(rtp["longest_gap_ms"]),
         failure=str(report["failure"]),
         heard=heard,
-        audible_at=tuple(_number(at) for at in _list(report["audible_at"])),
+        audible_at=tuple(as_number(at) for at in as_list(report["audible_at"])),
     )
 
 
@@ -101,12 +101,12 @@ def read_lookups(path: Path) -> list[Lookup]:
     lines = path.read_text().splitlines() if path.exists() else []
     return [
         Lookup(
-            at=_number(entry["at"]),
-            query={name: str(value) for name, value in _map(entry["query"]).items()},
-            headers={name: str(value) for name, value in _map(entry["headers"]).items()},
-            status=int(_number(entry["status"])),
+            at=as_number(entry["at"]),
+            query={name: str(value) for name, value in as_map(entry["query"]).items()},
+            headers={name: str(value) for name, value in as_map(entry["headers"]).items()},
+            status=int(as_number(entry["status"])),
         )
-        for entry in map(_map, map(json.loads, lines))
+        for entry in map(as_map, map(json.loads, lines))
     ]
 
 
@@ -123,32 +123,35 @@ def _utterance(said: dict[str, Json]) -> Utterance:
     return Utterance(
         line=str(said["line"]),
         text=str(said["text"]),
-        began_at=_number(said["began_at"]),
-        ended_at=_number(said["ended_at"]),
+        began_at=as_number(said["began_at"]),
+        ended_at=as_number(said["ended_at"]),
         interrupting=bool(said["interrupting"]),
     )
 
 
-def _load(path: Path) -> dict[str, Json]:
+def load(path: Path) -> dict[str, Json]:
+    """Read a JSON object from a file."""
     try:
-        return _map(json.loads(path.read_text()))
+        return as_map(json.loads(path.read_text()))
     except FileNotFoundError:
         raise EvidenceError(f"{path.name} was not written") from None
+    except ValueError as error:
+        raise EvidenceError(f"{path.name} is not JSON: {error}") from None
 
 
-def _map(value: Json) -> dict[str, Json]:
+def as_map(value: Json) -> dict[str, Json]:
     if not isinstance(value, dict):
         raise EvidenceError(f"expected a JSON object, not {value!r}")
     return value
 
 
-def _list(value: Json) -> list[Json]:
+def as_list(value: Json) -> list[Json]:
     if not isinstance(value, list):
         raise EvidenceError(f"expected a JSON array, not {value!r}")
     return value
 
 
-def _number(value: Json) -> float:
+def as_number(value: Json) -> float:
     if not isinstance(value, int | float):
         raise EvidenceError(f"expected a number, not {value!r}")
     return float(value)

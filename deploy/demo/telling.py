@@ -27,8 +27,8 @@ def transcript(record: Record) -> list[str]:
 
 def _line(what: Happening) -> str:
     match what:
-        case AgentTurn(text=text, heard_ms=heard, total_ms=total):
-            cut = f"   [cut off: {heard} of {total} ms heard]" if heard + 20 < total else ""
+        case AgentTurn(text=text, heard_ms=heard, total_ms=total, interrupted=interrupted):
+            cut = f"   [cut off: {heard} of {total} ms heard]" if interrupted else ""
             return f"agent   {text}{cut}"
         case CallerTurn(text=text):
             return f"caller  {text}"
@@ -86,8 +86,7 @@ def scene_of(it: Evidence, figures: Figures) -> Scene:
         agent=it.recording[:, 1] if two else it.recording,
         caller_turns=tuple(Turn(turn.began, turn.ended, turn.text) for turn in record.caller_turns),
         agent_turns=tuple(
-            Turn(turn.began, turn.ended, turn.text, cut_short=turn.heard_ms + 20 < turn.total_ms)
-            for turn in record.agent_turns
+            Turn(turn.began, turn.ended, turn.text, cut_short=turn.interrupted) for turn in record.agent_turns
         ),
         tools=tuple(
             ToolMark(use.began, use.ended, use.tool, f"{use.status}, {(use.ended - use.began) * 1000:.0f} ms")
