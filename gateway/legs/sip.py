@@ -312,9 +312,8 @@ class SipLeg:
         elif 200 <= event.status < 300:
             self._progress.put(TransferProgress(TransferState.CONFIRMED, event.status))
         else:
-            self._progress.put(
-                TransferProgress(TransferState.FAILED, event.status, transfer_failure(event.status))
-            )
+            reason = transfer_failure(event.status) if event.status else event.reason
+            self._progress.put(TransferProgress(TransferState.FAILED, event.status, reason))
 
     def _ended(self, event: sip.CallEnded) -> None:
         if self._gone:
@@ -383,7 +382,5 @@ def transfer_failure(status: int) -> str:
             return "declined"
         case 408 | 480 | 487:
             return "no_answer"
-        case 0:
-            return "unknown"
         case _:
             return "refused"
