@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import socket
 from collections import deque
-from collections.abc import Iterable
 
 
 class PortsExhausted(Exception):
@@ -24,16 +23,12 @@ class PortLease:
     twice is harmless.
     """
 
-    __slots__ = ("_pool", "_sockets", "port", "released", "stale_ssrcs")
+    __slots__ = ("_pool", "_sockets", "port", "released")
 
-    def __init__(
-        self, pool: PortPool, port: int, sockets: tuple[socket.socket, ...], stale_ssrcs: frozenset[int]
-    ) -> None:
+    def __init__(self, pool: PortPool, port: int, sockets: tuple[socket.socket, ...]) -> None:
         self.port = port
         """The RTP port; RTCP has the next one."""
         self.released = False
-        self.stale_ssrcs = stale_ssrcs
-        """Sources of the last call on this port, which must not be heard in this one."""
         self._pool = pool
         self._sockets = sockets
 
@@ -45,9 +40,9 @@ class PortLease:
         self._sockets = ()
         return rtp, rtcp
 
-    def release(self, now: float, *, heard_ssrcs: Iterable[int] = ()) -> None:
-        """Give the pair back and remember who was sending to it."""
-        self._pool.release(self, now, heard_ssrcs=heard_ssrcs)
+    def release(self, now: float) -> None:
+        """Give the pair back."""
+        self._pool.release(self, now)
 
     def close_sockets(self) -> None:
         """Close the sockets that nobody took over."""
@@ -74,7 +69,6 @@ class PortPool:
         self._free = deque(range(first + first % 2, last, 2))
         self._resting: deque[tuple[float, int]] = deque()  # (when it is free again, port)
         self._leased: set[int] = set()
-        self._heard: dict[int, frozenset[int]] = {}
         self.capacity = len(self._free)
         """How many pairs there are in all."""
 
@@ -97,23 +91,20 @@ class PortPool:
             sockets = self._bind_pair(port)
             if sockets:
                 self._leased.add(port)
-                return PortLease(self, port, sockets, self._heard.pop(port, frozenset()))
+                return PortLease(self, port, sockets)
             self._free.append(port)
         raise PortsExhausted(
             f"no RTP port: {len(self._leased)} pairs leased, {len(self._resting)} resting, "
             f"{len(self._free)} taken by other programs"
         )
 
-    def release(self, lease: PortLease, now: float, *, heard_ssrcs: Iterable[int] = ()) -> None:
+    def release(self, lease: PortLease, now: float) -> None:
         """Take a pair back; harmless when it was released before."""
         if lease.released:
             return
         lease.released = True
         lease.close_sockets()
         self._leased.discard(lease.port)
-        heard = frozenset(heard_ssrcs)
-        if heard:
-            self._heard[lease.port] = heard
         self._resting.append((now + self._quarantine_s, lease.port))
 
     def _bind_pair(self, port: int) -> tuple[socket.socket, ...]:

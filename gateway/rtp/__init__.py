@@ -1,1 +1,1 @@
-"""RTP, RTCP and telephone events, without I/O."""
+"""RTP and RTCP, sans-I/O."""

@@ -1,0 +1,320 @@
+"""
+One call's media sockets: the shell around the RTP session, the playout ledger and the pacer.
+
+Everything happens in two callbacks, without tasks: a datagram comes in, a 20 ms tick goes out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from ipaddress import ip_address
+
+from gateway.media.concealment import Concealer
+from gateway.media.g711 import PCMA_TO_PCMU, PCMU_TO_PCMA, Law
+from gateway.media.playout import SILENCE_BYTE, Playout
+from gateway.net.pacer import Pacer, PacerHandle
+from gateway.net.ports import PortLease
+from gateway.rtp.receiver import AudioFrame
+from gateway.rtp.session import RtpEvent, RtpSession, SessionStatistics
+from gateway.sdp import NegotiatedMedia
+
+_BYTES_PER_MS = 8
+_DATAGRAM_BYTES = 2048
+_OPENING_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class MediaStatistics:
+    """Figures of one call's media."""
+
+    rtp: SessionStatistics
+    send_errors: int
+    underruns: int
+
+
+def _ignore_marks() -> None:
+    """For owners that set no marks."""
+
+
+class MediaStream:
+    """
+    RTP and RTCP of one call on a leased pair of ports.
+
+    Nothing is received or sent before :meth:`start`. Made by :meth:`open`.
+    """
+
+    def __init__(
+        self,
+        lease: PortLease,
+        session: RtpSession,
+        playout: Playout,
+        pacer: Pacer,
+        on_audio: Callable[[bytes, int], None],
+        on_event: Callable[[RtpEvent], None],
+        on_marks: Callable[[], None],
+        on_sent: Callable[[bytes], None] | None,
+    ) -> None:
+        self.send_errors = 0
+        """Sends that the network refused; an ICMP error is no reason to end a call."""
+        self._lease = lease
+        self._session = session
+        self._playout = playout
+        self._pacer = pacer
+        self._on_audio = on_audio
+        self._on_event = on_event
+        self._on_marks = on_marks
+        self._on_sent = on_sent
+        self._rtp: asyncio.DatagramTransport | None = None
+        self._rtcp: asyncio.DatagramTransport | None = None
+        self._handle: PacerHandle | None = None
+        self._closed = False
+        self._started = False
+        law = playout.format.encoding
+        if law == "pcm16":
+            raise ValueError("a media stream's playout must be in G.711")
+        self._law: Law = law
+        self._concealer = Concealer(law)
+        self._silence = b""
+        # Translation tables, for a codec that a re-INVITE has changed under the playout.
+        self._inward: bytes | None = None
+        self._outward: bytes | None = None
+        self._halves = 1
+        self._opens_at = 0.0
+        self._marks_seen = 0
+
+    @classmethod
+    async def open(
+        cls,
+        lease: PortLease,
+        *,
+        host: str,
+        playout: Playout,
+        pacer: Pacer,
+        on_audio: Callable[[bytes, int], None],
+        on_event: Callable[[RtpEvent], None],
+        on_marks: Callable[[], None] = _ignore_marks,
+        on_sent: Callable[[bytes], None] | None = None,
+        lost_after_ms: int = 5_000,
+    ) -> MediaStream:
+        """
+        Open the sockets of a lease; the stream gives the lease back when it is closed.
+
+        Args:
+            lease: The ports; already bound.
+            host: Our advertised address, for the CNAME in RTCP (RFC 3550 section 6.5.1).
+            playout: What to send, in G.711; a codec that differs from it is converted both ways.
+            pacer: The process's clock.
+            on_audio: Gets G.711 in the playout's format and its position on the caller's clock in ms. Gaps
+                are concealed and silence is filled in, so audio comes for all the time of the call.
+            on_event: Gets keys, stream changes, loss and return of media.
+            on_marks: Called when the playout has newly reached marks.
+            on_sent: Gets each frame of the playout when it is sent; the silence between is not reported.
+            lost_after_ms: Silence on the wire after which media counts as lost.
+        """
+        session = RtpSession(
+            ssrc=secrets.randbits(32),
+            sequence=secrets.randbits(15),
+            timestamp=secrets.randbits(32),
+            cname=f"{secrets.token_hex(6)}@{host}",
+            wall_offset_s=time.time() - time.monotonic(),
+            draw=lambda: secrets.randbelow(1000) / 1000,
+            lost_after_ms=lost_after_ms,
+        )
+        stream = cls(lease, session, playout, pacer, on_audio, on_event, on_marks, on_sent)
+        loop = asyncio.get_running_loop()
+        rtp, rtcp = lease.take_sockets()
+        try:
+            stream._rtp, _ = await loop.create_datagram_endpoint(
+                lambda: _Receiver(stream._receive, stream._note_error), sock=rtp
+            )
+            stream._rtcp, _ = await loop.create_datagram_endpoint(
+                lambda: _Receiver(stream._receive_rtcp, stream._note_error), sock=rtcp
+            )
+        except BaseException:
+            stream.close()
+            for transport, sock in ((stream._rtp, rtp), (stream._rtcp, rtcp)):
+                if transport is None:
+                    sock.close()
+            raise
+        _limit_reads(stream._rtp)
+        _limit_reads(stream._rtcp)
+        return stream
+
+    # Life.
+
+    @property
+    def port(self) -> int:
+        """Our RTP port, for the SDP."""
+        return self._lease.port
+
+    def start(self, media: NegotiatedMedia) -> None:
+        """
+        Begin to listen and to send, with what offer and answer agreed on.
+
+        To a peer whose address is private, and so perhaps not its real one, the playout begins with its
+        first packet or after half a second; until then silence goes out (BR-063).
+        """
+        now = time.monotonic()
+        self.reconfigure(media)
+        private = ip_address(media.remote[0])
+        self._opens_at = now + _OPENING_S if private.is_private and not private.is_loopback else now
+        if not self._closed and not self._started:
+            self._started = True
+            self._handle = self._pacer.add(self._tick)
+
+    def reconfigure(self, media: NegotiatedMedia) -> None:
+        """Go on with a new address, direction or codec (re-INVITE); our stream's numbers go on."""
+        self._session.configure(media, time.monotonic())
+        self._halves = 2 if media.ptime_ms < self._playout.frame_ms else 1
+        silent_frame = self._playout.frame_ms * _BYTES_PER_MS
+        self._silence = (
+            SILENCE_BYTE["pcmu"] if media.codec == "PCMU" else SILENCE_BYTE["pcma"]
+        ) * silent_frame
+        match self._law, media.codec:
+            case ("pcmu", "PCMA"):
+                self._inward, self._outward = PCMA_TO_PCMU, PCMU_TO_PCMA
+            case ("pcma", "PCMU"):
+                self._inward, self._outward = PCMU_TO_PCMA, PCMA_TO_PCMU
+            case _:
+                self._inward = self._outward = None
+
+    def send_dtmf(self, digits: str) -> None:
+        """
+        Send keys as telephone-events; the playout waits meanwhile.
+
+        Raises:
+            DtmfNotPossible: The peer did not agree to telephone-events.
+            ValueError: A character is no key, or too many keys wait.
+        """
+        self._session.send_dtmf(digits)
+
+    def stats(self) -> MediaStatistics:
+        """Count everything up to now."""
+        return MediaStatistics(self._session.statistics(), self.send_errors, self._playout.underruns)
+
+    def close(self) -> None:
+        """Stop, say goodbye in RTCP, and give everything back; harmless when closed."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._handle is not None:
+            self._pacer.remove(self._handle)
+            destination = self._session.rtcp_destination
+            if destination is not None:
+                self._send(self._rtcp, self._session.goodbye(), destination)
+        for transport in (self._rtp, self._rtcp):
+            if transport is not None:
+                transport.close()
+        self._lease.release(time.monotonic())
+
+    # Out: one tick.
+
+    def _tick(self, at: float) -> None:
+        session, playout = self._session, self._playout
+        frames = session.tick(at)
+        if frames:
+            self._deliver(frames)
+        destination = session.destination
+        if not session.sends or destination is None:
+            playout.settle()
+        elif session.sending_dtmf:
+            playout.settle()
+            packet = session.build_event(at)
+            if packet is None:
+                self._send_audio(self._silence, at, destination)
+            else:
+                self._send(self._rtp, packet, destination)
+        else:
+            ready = at >= self._opens_at or session.latched
+            frame = playout.next_frame(at) if ready else None
+            if frame is None:
+                frame = self._silence
+            elif self._outward is not None:
+                frame = frame.translate(self._outward)
+            self._send_audio(frame, at, destination)
+        report = session.take_report(at)
+        if report is not None and (rtcp_destination := session.rtcp_destination) is not None:
+            self._send(self._rtcp, report, rtcp_destination)
+        if playout.reached != self._marks_seen:
+            self._marks_seen = playout.reached
+            self._on_marks()
+        self._report_events()
+
+    def _send_audio(self, frame: bytes, at: float, destination: tuple[str, int]) -> None:
+        if self._halves == 1:
+            self._send(self._rtp, self._session.build(frame, at), destination)
+            return
+        middle = len(frame) // 2
+        self._send(self._rtp, self._session.build(frame[:middle], at), destination)
+        at += self._playout.frame_ms / 2000
+        self._send(self._rtp, self._session.build(frame[middle:], at), destination)
+
+    def _send(
+        self, transport: asyncio.DatagramTransport | None, data: bytes, destination: tuple[str, int]
+    ) -> None:
+        if transport is None or transport.is_closing():
+            return
+        try:
+            transport.sendto(data, destination)
+        except OSError:
+            self.send_errors += 1
+
+    # In: one datagram.
+
+    def _receive(self, data: bytes, source: tuple[str, int]) -> None:
+        if not self._started:
+            return  # an older call's packets, or a peer that is ahead of the answer
+        frames = self._session.receive(data, source, time.monotonic())
+        if frames:
+            self._deliver(frames)
+        self._report_events()
+
+    def _receive_rtcp(self, data: bytes, source: tuple[str, int]) -> None:
+        if self._started:
+            self._session.receive_rtcp(data, source, time.monotonic())
+
+    def _deliver(self, frames: Sequence[AudioFrame]) -> None:
+        concealer = self._concealer
+        for payload, at_ms, duration_ms, lost in frames:
+            if payload:
+                inward = self._inward
+                audio = concealer.good(payload if inward is None else payload.translate(inward))
+            elif lost:
+                audio = concealer.lost(duration_ms)
+            else:
+                audio = concealer.silence(duration_ms)
+            self._on_audio(audio, at_ms)
+
+    def _report_events(self) -> None:
+        if self._session.has_events:
+            for event in self._session.events():
+                self._on_event(event)
+
+    def _note_error(self) -> None:
+        self.send_errors += 1
+
+
+class _Receiver(asyncio.DatagramProtocol):
+    """Hands datagrams on; an IPv6 source is cut to address and port."""
+
+    def __init__(
+        self, receive: Callable[[bytes, tuple[str, int]], None], note_error: Callable[[], None]
+    ) -> None:
+        self._receive = receive
+        self._note_error = note_error
+
+    def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
+        self._receive(data, addr if len(addr) == 2 else addr[:2])
+
+    def error_received(self, exc: Exception) -> None:
+        self._note_error()
+
+
+def _limit_reads(transport: asyncio.DatagramTransport) -> None:
+    """Read small datagrams only: asyncio's 256 KiB buffer costs three system calls for each packet."""
+    if hasattr(transport, "max_size"):
+        transport.max_size = _DATAGRAM_BYTES

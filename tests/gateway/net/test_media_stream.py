@@ -1,0 +1,360 @@
+"""A call's media over real UDP sockets on loopback, on both event loops."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import socket
+import struct
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from aiortc.rtp import RtcpByePacket, RtcpPacket, RtpPacket
+
+from gateway.media.playout import Playout
+from gateway.net.media_stream import MediaStream
+from gateway.net.pacer import Pacer
+from gateway.net.ports import PortPool
+from gateway.rtp.session import DtmfNotPossible, DtmfReceived, MediaLost, MediaResumed, RtpEvent
+from gateway.sdp import NegotiatedMedia
+from providers.types import PCM16_16K, PCMA, PCMU
+
+
+class Peer(asyncio.DatagramProtocol):
+    """A telephone: collects what it gets and sends what it is told."""
+
+    def __init__(self) -> None:
+        self.received: list[bytes] = []
+        self._wanted: list[tuple[Callable[[], bool], asyncio.Event]] = []
+        self.sequence = 65_530
+        self.timestamp = 0xFFFF_FF00
+
+    def connection_made(self, transport) -> None:
+        self.transport = transport
+        self.address = transport.get_extra_info("sockname")[:2]
+
+    def datagram_received(self, data: bytes, addr) -> None:
+        self.received.append(data)
+        self.check()
+
+    def check(self) -> None:
+        for ready, event in self._wanted:
+            if ready():
+                event.set()
+
+    async def until(self, ready: Callable[[], bool]) -> None:
+        event = asyncio.Event()
+        self._wanted.append((ready, event))
+        self.check()
+        async with asyncio.timeout(10):
+            await event.wait()
+
+    def packets(self) -> list[RtpPacket]:
+        return [RtpPacket.parse(data) for data in self.received]
+
+    def send(self, port: int, payload: bytes, *, payload_type: int = 0, skip: int = 0) -> None:
+        self.sequence = (self.sequence + 1 + skip) & 0xFFFF
+        self.timestamp = (self.timestamp + 160 * skip) & 0xFFFF_FFFF
+        header = struct.pack("!BBHII", 0x80, payload_type, self.sequence, self.timestamp, 0xBEEF)
+        self.timestamp = (self.timestamp + len(payload)) & 0xFFFF_FFFF
+        self.transport.sendto(header + payload, ("127.0.0.1", port))
+
+
+class Line:
+    """A media stream, its playout, its peer, and all that came out."""
+
+    def __init__(self, audio_format=PCMU) -> None:
+        self.playout = Playout(audio_format)
+        self.pacer = Pacer()
+        self.pool = PortPool(30000 + os.getpid() % 1000, 32766, quarantine_s=0, host="127.0.0.1")
+        self.audio: list[tuple[bytes, int]] = []
+        self.events: list[RtpEvent] = []
+        self.marks: list[int] = []
+        self.stream: MediaStream | None = None
+
+    async def open(self, **options) -> Line:
+        loop = asyncio.get_running_loop()
+        _, self.peer = await loop.create_datagram_endpoint(Peer, local_addr=("127.0.0.1", 0))
+        _, self.rtcp_peer = await loop.create_datagram_endpoint(Peer, local_addr=("127.0.0.1", 0))
+        self.lease = self.pool.lease(0.0)
+        self.stream = await MediaStream.open(
+            self.lease,
+            host="192.0.2.10",
+            playout=self.playout,
+            pacer=self.pacer,
+            on_audio=self.on_audio,
+            on_event=self.on_event,
+            on_marks=self.on_marks,
+            **options,
+        )
+        self.media = NegotiatedMedia(
+            codec="PCMU",
+            payload_type=0,
+            dtmf_payload_type=101,
+            remote=self.peer.address,
+            remote_rtcp=self.rtcp_peer.address,
+            sends=True,
+            receives=True,
+            ptime_ms=20,
+        )
+        return self
+
+    def on_audio(self, audio: bytes, at_ms: int) -> None:
+        self.audio.append((audio, at_ms))
+        self.peer.check()
+
+    def on_event(self, event: RtpEvent) -> None:
+        self.events.append(event)
+        self.peer.check()
+
+    def on_marks(self) -> None:
+        self.marks += self.playout.take_reached()
+        self.peer.check()
+
+    async def close(self) -> None:
+        if self.stream is not None:
+            self.stream.close()
+        self.lease.release(0.0)
+        self.peer.transport.close()
+        self.rtcp_peer.transport.close()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+
+
+@pytest.fixture
+async def lines():
+    opened: list[Line] = []
+
+    async def open_line(audio_format=PCMU, **options) -> Line:
+        opened.append(Line(audio_format))
+        return await opened[-1].open(**options)
+
+    yield open_line
+    for line in opened:
+        await line.close()
+
+
+@pytest.fixture
+async def line(lines):
+    return await lines()
+
+
+async def test_what_is_enqueued_comes_out_whole_and_its_mark_is_reached_after_the_last_packet(line) -> None:
+    said = bytes(range(1, 201)) * 4
+    line.playout.enqueue(said, item_id="a")
+    line.playout.finish("a")
+    mark = line.playout.mark()
+    line.stream.start(line.media)
+    await line.peer.until(lambda: line.marks == [mark])
+    packets = line.peer.packets()
+    assert b"".join(packet.payload for packet in packets).strip(b"\xff") == said
+    assert {len(packet.payload) for packet in packets} == {160}
+    assert [packet.marker for packet in packets] == [1] + [0] * (len(packets) - 1)
+    assert len({packet.ssrc for packet in packets}) == 1
+    first = packets[0]
+    for number, packet in enumerate(packets):
+        assert packet.payload_type == 0
+        assert packet.sequence_number == (first.sequence_number + number) & 0xFFFF
+    times = [(packet.timestamp - first.timestamp) & 0xFFFF_FFFF for packet in packets]
+    assert all(time % 160 == 0 for time in times)
+    assert times == sorted(set(times))
+    assert line.playout.heard_ms("a") == 100
+
+
+@pytest.mark.report("BR-068")
+async def test_silence_of_the_codec_is_sent_while_there_is_nothing_to_say(line) -> None:
+    line.stream.start(line.media)
+    await line.peer.until(lambda: len(line.peer.received) >= 5)
+    assert {packet.payload for packet in line.peer.packets()} == {b"\xff" * 160}
+    line.stream.reconfigure(replace(line.media, codec="PCMA", payload_type=8))
+    await line.peer.until(lambda: line.peer.packets()[-1].payload_type == 8)
+    assert line.peer.packets()[-1].payload == b"\xd5" * 160
+
+
+async def test_the_peers_audio_arrives_in_order_across_the_wrap_of_its_numbers(line) -> None:
+    line.stream.start(line.media)
+    for number in range(20):
+        line.peer.send(line.stream.port, bytes([number]) * 160)
+    await line.peer.until(lambda: len(line.audio) >= 20)
+    assert line.audio[:20] == [(bytes([number]) * 160, number * 20) for number in range(20)]
+    assert line.stream.stats().rtp.received == 20
+
+
+async def test_a_lost_packet_is_made_up_for(line) -> None:
+    line.stream.start(line.media)
+    line.peer.send(line.stream.port, b"\x10" * 160)
+    line.peer.send(line.stream.port, b"\x20" * 160, skip=1)
+    await line.peer.until(lambda: any(audio == b"\x20" * 160 for audio, _ in line.audio))
+    assert [at_ms for _, at_ms in line.audio[:3]] == [0, 20, 40]
+    assert len(line.audio[1][0]) == 160
+    assert line.stream.stats().rtp.lost == 1
+
+
+async def test_keys_are_reported_once(line) -> None:
+    line.stream.start(line.media)
+    for ended in (0, 0, 0x80, 0x80, 0x80):
+        event = bytes((5, ended | 10, 1, 0x40))
+        line.peer.send(line.stream.port, event, payload_type=101)
+        line.peer.timestamp -= 4
+    await line.peer.until(lambda: bool(line.events))
+    assert line.events == [DtmfReceived("5")]
+
+
+@pytest.mark.report("BR-145")
+@pytest.mark.report("BR-144")
+async def test_keys_are_sent_as_events_of_the_agreed_number(line) -> None:
+    line.stream.start(replace(line.media, dtmf_payload_type=97))
+    line.stream.send_dtmf("2#")
+    await line.peer.until(lambda: sum(packet.payload_type == 97 for packet in line.peer.packets()) == 14)
+    await line.peer.until(lambda: line.peer.packets()[-1].payload_type == 0)
+    packets = line.peer.packets()
+    events = [packet for packet in packets if packet.payload_type == 97]
+    for digit, presses in ((2, events[:7]), (11, events[7:])):
+        assert len({packet.timestamp for packet in presses}) == 1
+        assert [packet.marker for packet in presses] == [1, 0, 0, 0, 0, 0, 0]
+        assert [packet.payload[0] for packet in presses] == [digit] * 7
+        assert [packet.payload[1] >> 7 for packet in presses] == [0, 0, 0, 0, 1, 1, 1]
+        durations = [int.from_bytes(packet.payload[2:], "big") for packet in presses]
+        assert durations == [160, 320, 480, 640, 800, 800, 800]
+    assert (events[7].timestamp - events[0].timestamp) & 0xFFFF_FFFF >= 800 + 400  # a pause of 50 ms
+    numbers = [packet.sequence_number for packet in packets]
+    assert numbers == [(numbers[0] + number) & 0xFFFF for number in range(len(numbers))]
+    after = packets[packets.index(events[-1]) + 1]
+    assert (after.timestamp - events[7].timestamp) & 0xFFFF_FFFF >= 800
+
+
+async def test_keys_need_a_peer_that_takes_them(line) -> None:
+    line.stream.start(replace(line.media, dtmf_payload_type=None))
+    with pytest.raises(DtmfNotPossible):
+        line.stream.send_dtmf("9")
+
+
+@pytest.mark.report("BR-050")
+async def test_a_reinvite_moves_the_stream_at_once_and_its_numbers_go_on(line) -> None:
+    loop = asyncio.get_running_loop()
+    line.stream.start(line.media)
+    line.peer.send(line.stream.port, b"\x10" * 160)
+    await line.peer.until(lambda: len(line.peer.received) >= 3)
+    transport, other = await loop.create_datagram_endpoint(Peer, local_addr=("127.0.0.1", 0))
+    before = len(line.peer.received)
+    line.stream.reconfigure(replace(line.media, remote=other.address))
+    await other.until(lambda: len(other.received) >= 3)
+    last, first = line.peer.packets()[-1], other.packets()[0]
+    assert len(line.peer.received) == before
+    assert first.ssrc == last.ssrc
+    assert first.sequence_number == (last.sequence_number + 1) & 0xFFFF
+    assert (first.timestamp - last.timestamp) & 0xFFFF_FFFF in {160, 320, 480}
+    transport.close()
+
+
+@pytest.mark.report("BR-056")
+async def test_on_hold_nothing_is_sent_and_the_playout_waits(line) -> None:
+    line.playout.enqueue(b"\x11" * 1600, item_id="a")
+    held = replace(line.media, sends=False, remote=("0.0.0.0", line.media.remote[1]))
+    line.stream.start(held)
+    ticks = 0
+    done = asyncio.Event()
+
+    def count(at: float) -> None:
+        nonlocal ticks
+        ticks += 1
+        if ticks == 5:
+            done.set()
+
+    handle = line.pacer.add(count)
+    async with asyncio.timeout(5):
+        await done.wait()
+    line.pacer.remove(handle)
+    assert line.peer.received == []
+    assert line.playout.heard_ms("a") == 0
+    line.stream.reconfigure(line.media)
+    line.playout.finish("a")
+    await line.peer.until(lambda: line.playout.heard_ms("a") == 200)
+
+
+@pytest.mark.report("BR-061")
+async def test_a_peer_behind_nat_is_answered_where_it_sends_from(line) -> None:
+    line.playout.enqueue(b"\x11" * 1600, item_id="a")
+    line.stream.start(replace(line.media, remote=("192.168.255.254", 7078)))
+    line.peer.send(line.stream.port, b"\x10" * 160)
+    await line.peer.until(lambda: line.playout.heard_ms("a") >= 60)
+    assert len(line.peer.received) >= 3
+
+
+async def test_lost_media_and_its_return_are_reported(lines) -> None:
+    line = await lines(lost_after_ms=60)
+    line.stream.start(line.media)
+    await line.peer.until(lambda: len(line.events) == 1)
+    assert isinstance(line.events[0], MediaLost)
+    line.peer.send(line.stream.port, b"\x10" * 160)
+    await line.peer.until(lambda: len(line.events) >= 2)
+    assert isinstance(line.events[1], MediaResumed)
+
+
+async def test_a_ptime_of_10_ms_is_kept(line) -> None:
+    line.stream.start(replace(line.media, ptime_ms=10))
+    await line.peer.until(lambda: len(line.peer.received) >= 8)
+    packets = line.peer.packets()
+    assert {len(packet.payload) for packet in packets} == {80}
+    assert [(packet.timestamp - packets[0].timestamp) & 0xFFFF_FFFF for packet in packets[:2]] == [0, 80]
+
+
+async def test_a_codec_that_was_changed_is_converted_both_ways(lines) -> None:
+    line = await lines(PCMA)
+    line.stream.start(line.media)
+    line.playout.enqueue(b"\xd5" * 80 + b"\x55" * 80, item_id="a")
+    line.playout.finish("a")
+    line.peer.send(line.stream.port, b"\xff" * 160)
+    await line.peer.until(lambda: bool(line.audio) and line.playout.heard_ms("a") == 20)
+    assert line.audio[0] == (b"\xd5" * 160, 0)
+    assert b"\xfe" * 80 + b"\x7e" * 80 in [packet.payload for packet in line.peer.packets()]
+
+
+@pytest.mark.report("BR-166")
+@pytest.mark.report("BR-172")
+async def test_closing_says_goodbye_and_gives_everything_back(lines) -> None:
+    gc.collect()
+    before = len(os.listdir("/proc/self/fd"))
+    line = await lines()
+    assert line.pool.leased == 1
+    line.stream.start(line.media)
+    await line.peer.until(lambda: bool(line.peer.received))
+    line.stream.close()
+    line.stream.close()
+    await line.rtcp_peer.until(lambda: bool(line.rtcp_peer.received))
+    goodbye = RtcpPacket.parse(line.rtcp_peer.received[0])[-1]
+    assert isinstance(goodbye, RtcpByePacket)
+    assert goodbye.sources == [line.peer.packets()[0].ssrc]
+    assert line.pool.leased == 0
+    assert line.pacer.active == 0
+    await line.close()
+    await asyncio.sleep(0)
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+async def test_packets_before_the_answer_are_not_heard(line) -> None:
+    line.peer.send(line.stream.port, b"\x10" * 160)
+    line.stream.start(line.media)
+    line.peer.send(line.stream.port, b"\x20" * 160)
+    await line.peer.until(lambda: bool(line.audio))
+    assert line.stream.stats().rtp.sent >= 0
+
+
+async def test_an_unreachable_peer_is_only_counted(line) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.bind(("127.0.0.1", 0))
+        nobody = sock.getsockname()
+    line.stream.start(replace(line.media, remote=nobody))
+    mark_frames = []
+    line.playout.enqueue(b"\x11" * 1600, item_id="a")
+    line.playout.finish("a")
+    mark_frames.append(line.playout.mark())
+    await line.peer.until(lambda: line.marks == mark_frames)
+    assert line.stream.stats().rtp.sent >= 10
+
+
+async def test_a_playout_that_is_not_g711_is_refused(lines) -> None:
+    with pytest.raises(ValueError, match=r"G\.711"):
+        await lines(PCM16_16K)
