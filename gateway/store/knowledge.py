@@ -9,6 +9,7 @@ only changed files are read again. The index lives in memory, since it is rebuil
 from __future__ import annotations
 
 import asyncio
+import os
 import sqlite3
 import threading
 from collections.abc import Mapping, Sequence
@@ -157,19 +158,27 @@ class _Index:
         if not self._folder.is_dir():
             raise PortError(f"knowledge base {self._name}: {self._folder} is not a folder")
         present: dict[str, str] = {}
-        for path in sorted(self._folder.rglob("*")):
-            name = path.relative_to(self._folder)
-            if path.suffix.lower() not in _SUFFIXES or any(part.startswith(".") for part in name.parts):
-                continue
+        for path in self._files():
             about = path.stat()
             if about.st_size > MAX_FILE_BYTES:
                 raise PortError(f"knowledge base {self._name}: {path} is larger than {MAX_FILE_BYTES} bytes")
-            present[str(name)] = f"{about.st_mtime_ns} {about.st_size} {about.st_ino}"
+            present[str(path.relative_to(self._folder))] = (
+                f"{about.st_mtime_ns} {about.st_size} {about.st_ino}"
+            )
         if len(present) > MAX_FILES:
             raise PortError(
                 f"knowledge base {self._name}: {self._folder} holds more than {MAX_FILES} documents"
             )
         return present
+
+    def _files(self) -> list[Path]:
+        """List what may be a document; a folder that cannot be opened is an error, not a gap."""
+        found: list[Path] = []
+        for folder, below, names in os.walk(self._folder, onerror=_fail):
+            below[:] = [name for name in below if not name.startswith(".")]
+            paths = [Path(folder, name) for name in names if not name.startswith(".")]
+            found += [path for path in paths if path.suffix.lower() in _SUFFIXES]
+        return sorted(found)
 
     def _remove(self, path: str) -> None:
         row = self._database.execute("SELECT id FROM document WHERE path = ?", (path,)).fetchone()
@@ -200,6 +209,10 @@ class _Index:
                     f"INSERT INTO {table} (rowid, words) VALUES (?, ?)",  # noqa: S608 - our own two names
                     (row.lastrowid, held),
                 )
+
+
+def _fail(error: OSError) -> None:
+    raise error
 
 
 def _beginning(word: str) -> str:

@@ -61,7 +61,7 @@ def rarity(passages: int, holding: int) -> float:
     of a question that nothing answers, or only the caller's own word for it.
     """
     usual = holding if holding else max(1, passages // 5)
-    return math.log(1 + (passages - usual + 0.5) / (usual + 0.5)) + 0.1
+    return math.log(1 + (max(0, passages - usual) + 0.5) / (usual + 0.5)) + 0.1
 
 
 def similar(word: str, other: str) -> float:

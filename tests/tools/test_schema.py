@@ -143,7 +143,11 @@ def test_violations_say_what_was_expected_without_repeating_the_value():
     ]
 
 
-@pytest.mark.parametrize("value", [{1, 2}, float("nan"), {"a": object()}, "\ud800", b"x"], ids=["set", "nan", "object", "surrogate", "bytes"])
+@pytest.mark.parametrize(
+    "value",
+    [{1, 2}, float("nan"), {"a": object()}, "\ud800", b"x"],
+    ids=["set", "nan", "object", "surrogate", "bytes"],
+)
 def test_plain_json_refuses_what_json_cannot_say(value):
     with pytest.raises(ValueError):
         plain_json(value)
