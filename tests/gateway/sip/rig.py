@@ -115,7 +115,8 @@ class Rig:
     def confirmed(self, data: bytes | None = None, flow: Flow = UDP) -> Established:
         """Let a call come in, answer it and acknowledge."""
         made = self.answered(data, flow)
-        self.feed(request("ACK", branch="ack1", to_tag=made.to_tag), flow)
+        call_id = sip_text.read(data or invite())["call-id"]
+        self.feed(request("ACK", branch="ack1", to_tag=made.to_tag, call_id=call_id), flow)
         self.events()
         return made
 
