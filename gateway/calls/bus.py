@@ -17,6 +17,8 @@ from typing import Self
 from gateway.calls.events import AgentAudioFrame, CallerAudioFrame, CallEvent
 
 _AUDIO = (CallerAudioFrame, AgentAudioFrame)
+_CALLS = 10_000
+"""Calls whose lost events are counted one by one."""
 
 
 class Subscription:
@@ -35,6 +37,7 @@ class Subscription:
         """Whether audio events are wanted."""
         self.dropped = 0
         """Events that did not fit into the queue."""
+        self._dropped_of: dict[str, int] = {}
         self._size = size
         self._audio_size = size - reserve
         self._queue: deque[CallEvent] = deque()
@@ -49,12 +52,21 @@ class Subscription:
         """Queue an event; ``False`` when the queue is full or closed."""
         size = self._audio_size if isinstance(event, _AUDIO) else self._size
         if len(self._queue) >= size or self._closed:
-            self.dropped += 1
+            self._drop(event.call_id)
             return False
         self._queue.append(event)
         if len(self._queue) == 1:
             self._ready.set()
         return True
+
+    def _drop(self, call_id: str) -> None:
+        self.dropped += 1
+        if call_id in self._dropped_of or len(self._dropped_of) < _CALLS:
+            self._dropped_of[call_id] = self._dropped_of.get(call_id, 0) + 1
+
+    def forget_dropped(self, call_id: str) -> int:
+        """Return how many events of a call were lost, and forget it."""
+        return self._dropped_of.pop(call_id, 0)
 
     def take(self) -> list[CallEvent]:
         """Return everything that is queued, without waiting."""
@@ -121,6 +133,11 @@ class EventBus:
         subscription = Subscription(name, size, audio=audio, reserve=reserve, on_close=self._remove)
         self._set((*self._subscriptions, subscription))
         return subscription
+
+    def want_audio(self, subscription: Subscription, *, wanted: bool) -> None:
+        """Begin or stop giving audio events to a listener."""
+        subscription.audio = wanted
+        self._set(self._subscriptions)
 
     def publish(self, event: CallEvent) -> None:
         """Give an event to all who want it; never blocks and never raises."""

@@ -53,6 +53,38 @@ async def test_a_full_queue_loses_the_new_events_of_that_listener_only_and_count
     assert lost == ["slow"] * 3
 
 
+async def test_lost_events_are_counted_for_each_call():
+    bus = EventBus()
+    slow = bus.subscribe("slow", 1)
+    for call_id in ("a", "a", "b", "a"):
+        bus.publish(CallerSpeech(call_id, 0.0, started=True))
+
+    assert (slow.dropped, slow.forget_dropped("a"), slow.forget_dropped("b")) == (3, 2, 1)
+    assert slow.forget_dropped("a") == 0
+
+
+async def test_calls_without_number_that_lose_events_do_not_fill_the_memory():
+    slow = EventBus().subscribe("slow", 0)
+    for number in range(20_000):
+        slow.offer(CallerSpeech(f"c-{number}", 0.0, started=True))
+
+    assert slow.dropped == 20_000
+    assert sum(slow.forget_dropped(f"c-{number}") for number in range(20_000)) == 10_000
+
+
+async def test_a_listener_may_ask_for_audio_later_and_no_longer():
+    bus = EventBus()
+    subscription = bus.subscribe("recorder", 10)
+    bus.publish(AgentAudioFrame("call", 0.0, b"a"))
+    bus.want_audio(subscription, wanted=True)
+    bus.publish(AgentAudioFrame("call", 1.0, b"a"))
+    bus.want_audio(subscription, wanted=False)
+    bus.publish(AgentAudioFrame("call", 2.0, b"a"))
+
+    assert [e.at for e in subscription.take()] == [1.0]
+    assert not bus.wants_audio
+
+
 async def test_what_is_queued_can_be_read_after_closing_and_then_it_ends():
     bus = EventBus()
     with bus.subscribe("listener", 10) as subscription:

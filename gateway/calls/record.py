@@ -1,0 +1,263 @@
+"""
+The record of one call (no I/O): what ``call.json`` says.
+
+All times are seconds since the call arrived, on the clock of the audio file. The transcript stands in
+the order in which the turns began, and says of each agent turn what was really heard.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from statistics import median
+
+from gateway.calls.events import (
+    AgentSaid,
+    BargedIn,
+    CallAnswered,
+    CallEnded,
+    CallerSaid,
+    CallerSpeech,
+    CallEvent,
+    CallStarted,
+    DtmfHeard,
+    FirstAudio,
+    ToolAnswered,
+    ToolCalled,
+    TransferChanged,
+)
+from tools.types import JsonValue
+
+VERSION = 1
+_ENTRIES = 10_000
+"""Entries of a record at most; a call that goes on longer says how many were left out."""
+_TRANSCRIPT_AFTER_S = 8.0
+"""A turn without a transcript for so long never gets one."""
+_HEARD_WHOLE_MS = 60
+"""An item of which so little is missing was heard to its end."""
+
+Entry = dict[str, JsonValue]
+
+
+class CallRecord:
+    """
+    Collects the events of a call.
+
+    Args:
+        started: Its first event.
+    """
+
+    def __init__(self, started: CallStarted) -> None:
+        self._started = started
+        self._provider = ""
+        self._answered: float | None = None
+        self._ended: CallEnded | None = None
+        self._transcript: list[Entry] = []
+        self._tools: dict[str, Entry] = {}
+        self._barge_ins: list[Entry] = []
+        self._dtmf: list[Entry] = []
+        self._transfer: list[Entry] = []
+        self._first_audio: list[int] = []
+        self._speech_began: float | None = None
+        self._spoken: list[tuple[float, float]] = []
+        self._entries = 0
+        self._left_out = 0
+
+    def add(self, event: CallEvent) -> None:
+        """Take one event; audio is not for the record."""
+        if isinstance(event, CallEnded):
+            self._ended = event
+        elif self._entries >= _ENTRIES:
+            self._left_out += 1
+        else:
+            self._entries += 1
+            self._add(event)
+
+    def _add(self, event: CallEvent) -> None:
+        match event:
+            case CallAnswered():
+                self._provider, self._answered = event.provider, event.at
+            case CallerSpeech():
+                self._speech(event)
+            case CallerSaid():
+                self._caller_said(event)
+            case AgentSaid():
+                self._agent_said(event)
+            case BargedIn():
+                self._barge_ins.append(
+                    {
+                        "at": _s(event.at),
+                        "item_id": event.item_id,
+                        "heard_ms": event.heard_ms,
+                        "dropped_ms": event.dropped_ms,
+                    }
+                )
+            case DtmfHeard():
+                self._dtmf.append({"at": _s(event.at), "digit": event.digit})
+            case FirstAudio():
+                self._first_audio.append(event.latency_ms)
+            case ToolCalled():
+                self._tools[event.tool_call_id] = {
+                    "id": event.tool_call_id,
+                    "tool": event.tool,
+                    "began": _s(event.at),
+                    "ended": None,
+                    "arguments": event.arguments,
+                    "status": None,
+                    "reason_code": "",
+                    "data": {},
+                }
+            case ToolAnswered():
+                self._tool_answered(event)
+            case TransferChanged():
+                self._transfer.append(
+                    {
+                        "at": _s(event.at),
+                        "state": event.state,
+                        "destination": event.destination,
+                        "status": event.status,
+                        "reason": event.reason,
+                    }
+                )
+            case _:
+                pass  # audio, and the start that is known
+
+    def _speech(self, event: CallerSpeech) -> None:
+        if event.started:
+            self._speech_began = event.at
+        elif self._speech_began is not None:
+            self._spoken.append((self._speech_began, event.at))
+            self._speech_began = None
+
+    def _caller_said(self, event: CallerSaid) -> None:
+        # The transcript of a turn comes a little later, when the next turn may be over as well: the oldest
+        # turn is meant, but for those that were never written down.
+        recent = [spoken for spoken in self._spoken if event.at - spoken[1] <= _TRANSCRIPT_AFTER_S]
+        began, ended = recent.pop(0) if recent else (event.at, event.at)
+        self._spoken = recent
+        self._transcript.append(
+            {
+                "who": "caller",
+                "began": _s(began),
+                "ended": _s(ended),
+                "item_id": event.item_id,
+                "text": event.text,
+            }
+        )
+
+    def _agent_said(self, event: AgentSaid) -> None:
+        whole = event.heard_ms >= event.total_ms - _HEARD_WHOLE_MS
+        self._transcript.append(
+            {
+                "who": "agent",
+                "began": _s(max(event.at - event.heard_ms / 1000, 0.0)),
+                "ended": _s(event.at),
+                "item_id": event.item_id,
+                "text": event.text,
+                "heard": event.text if whole else heard_part(event.text, event.heard_ms, event.total_ms),
+                "heard_ms": event.heard_ms,
+                "total_ms": event.total_ms,
+                "interrupted": not whole,
+            }
+        )
+
+    def _tool_answered(self, event: ToolAnswered) -> None:
+        entry = self._tools.setdefault(
+            event.tool_call_id,
+            {"id": event.tool_call_id, "tool": event.tool, "began": _s(event.at), "arguments": ""},
+        )
+        entry.update(
+            ended=_s(event.at),
+            status=str(event.status),
+            reason_code=event.reason_code,
+            data=event.data,
+        )
+
+    def to_json(self, *, audio: Mapping[str, JsonValue] | None, dropped_events: int) -> Entry:
+        """
+        Return the record.
+
+        Args:
+            audio: What is known of the audio file; ``None`` where there is none.
+            dropped_events: How many of the call's events the recorder has lost.
+        """
+        started, ended = self._started, self._ended
+        record = {
+            "version": VERSION,
+            "call_id": started.call_id,
+            "caller": started.caller,
+            "called": started.called,
+            "trunk": started.trunk,
+            "agent": started.agent,
+            "organization": started.organization,
+            "provider": self._provider,
+            "codec": started.format.encoding,
+            "started_at": datetime.fromtimestamp(started.wall_time, UTC).isoformat(timespec="milliseconds"),
+            "wall_time": started.wall_time,
+            "answered": None if self._answered is None else _s(self._answered),
+            "ended": None if ended is None else _s(ended.at),
+            "reason": "unknown" if ended is None else ended.reason,
+            "by": "" if ended is None else ended.by,
+            "transcript": [*sorted(self._transcript, key=_began)],
+            "tool_calls": list(self._tools.values()),
+            "barge_ins": list(self._barge_ins),
+            "dtmf": list(self._dtmf),
+            "transfer": list(self._transfer),
+            "latency": self._latency(),
+            "audio": audio,
+            "dropped_events": dropped_events,
+            "left_out": self._left_out,
+        }
+        return {key: plain(value) for key, value in record.items()}
+
+    def _latency(self) -> Entry:
+        first = self._first_audio
+        return {
+            "setup_ms": None if self._answered is None else round(self._answered * 1000),
+            "first_audio_ms": list(first),
+            "first_audio_median_ms": round(median(first)) if first else None,
+            "first_audio_worst_ms": max(first, default=None),
+        }
+
+
+def heard_part(text: str, heard_ms: int, total_ms: int) -> str:
+    """Estimate which words of ``text`` were heard, by the share of the time; whole words only."""
+    if heard_ms <= 0 or total_ms <= 0:
+        return ""
+    share = min(heard_ms / total_ms, 1.0)
+    cut = math.floor(len(text) * share)
+    if cut >= len(text):
+        return text
+    head = text[:cut]
+    return head[: head.rfind(" ") + 1].rstrip() if not text[cut].isspace() else head.rstrip()
+
+
+def plain(value: object, depth: int = 16) -> JsonValue:
+    """Copy a value so that it is JSON whatever a tool put into it."""
+    match value:
+        case None | bool() | int():
+            return value
+        case str():
+            return value.encode("utf-8", "replace").decode()
+        case float():
+            return value if math.isfinite(value) else None
+        case Mapping() if depth:
+            return {plain_key(key): plain(entry, depth - 1) for key, entry in value.items()}
+        case list() | tuple() if depth:
+            return [plain(entry, depth - 1) for entry in value]
+        case _:
+            return str(value) if depth else None
+
+
+def plain_key(key: object) -> str:
+    return str(key).encode("utf-8", "replace").decode()
+
+
+def _s(seconds: float) -> float:
+    return round(seconds, 3)
+
+
+def _began(entry: Entry) -> float:
+    began = entry["began"]
+    return began if isinstance(began, float | int) else 0.0

@@ -1,0 +1,261 @@
+"""
+Recordings: ``<recordings>/<call-id>/{call.json,call.flac}`` of every call.
+
+The recorder is one more listener of the event bus. It takes what came in a while, and a thread decodes
+and writes it; no call waits for the disk. Files appear under their names when they are complete. What
+goes wrong with one recording is told once and stops that recording alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import re
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import soundfile
+import structlog
+
+from gateway.calls.bus import EventBus
+from gateway.calls.events import AgentAudioFrame, CallEnded, CallerAudioFrame, CallEvent, CallStarted
+from gateway.calls.record import CallRecord
+from gateway.calls.stereo import AGENT, CALLER, Samples, StereoTimeline
+from gateway.media import g711
+from tools.types import JsonValue
+
+log = structlog.get_logger(__name__)
+
+QUEUE_SIZE = 1 << 17
+"""Events that may wait: some seconds of a thousand calls. A frame weighs about 300 bytes."""
+_FLUSH_S = 0.25
+_STALE_S = 4 * 3600
+"""A recording without any event for so long has lost its end."""
+_DUPLICATES = 100
+
+
+class CallRecording:
+    """
+    One call's folder; used by the recorder's thread only.
+
+    Args:
+        root: The folder of all recordings.
+        started: The call's first event.
+    """
+
+    def __init__(self, root: Path, started: CallStarted) -> None:
+        self._call_id = started.call_id
+        self._format = started.format
+        self._record = CallRecord(started)
+        self._timeline = StereoTimeline(started.format.rate)
+        self._now = 0.0
+        self._failed = False
+        self._folder: Path | None = None
+        self._file: soundfile.SoundFile | None = None
+        self.touched = time.monotonic()
+        try:
+            self._folder = _make_folder(root, started.call_id)
+            self._file = soundfile.SoundFile(
+                str(self._folder / "call.flac.part"),
+                "w",
+                samplerate=started.format.rate,
+                channels=2,
+                format="FLAC",
+                subtype="PCM_16",
+            )
+        except (OSError, soundfile.SoundFileError) as error:
+            self._fail(error)
+
+    def add(self, event: CallEvent) -> None:
+        """Take one event of this call."""
+        self._now = max(self._now, event.at)
+        match event:
+            case CallerAudioFrame():
+                samples = self._decode(event.audio)
+                # It was heard while it came in, so it began a frame's length ago.
+                self._timeline.add(CALLER, event.at - len(samples) / self._format.rate, samples)
+            case AgentAudioFrame():
+                self._timeline.add(AGENT, event.at, self._decode(event.audio))
+            case _:
+                self._record.add(event)
+
+    def flush(self) -> None:
+        """Write what is old enough to be final."""
+        self.touched = time.monotonic()
+        self._write(self._timeline.take(self._now))
+
+    def finish(self, dropped: int) -> None:
+        """
+        Write the rest and give both files their names.
+
+        Args:
+            dropped: How many events of the call the recorder has lost.
+        """
+        self._write(self._timeline.finish(self._now))
+        audio = self._name_audio()
+        record = self._record.to_json(audio=audio, dropped_events=dropped)
+        if self._folder is None:
+            return
+        text = json.dumps(record, ensure_ascii=False, indent=2) + "\n"
+        part = self._folder / "call.json.part"
+        try:
+            part.write_text(text, encoding="utf-8")
+            part.rename(self._folder / "call.json")
+        except OSError as error:
+            self._fail(error)
+
+    def _decode(self, audio: bytes) -> Samples:
+        match self._format.encoding:
+            case "pcmu" | "pcma" as law:
+                return g711.decode(law, audio)
+            case "pcm16":
+                return np.frombuffer(audio[: len(audio) & ~1], "<i2")
+
+    def _write(self, blocks: Iterable[Samples]) -> None:
+        try:
+            for block in blocks:
+                if self._file is not None:
+                    self._file.write(block)
+        except (OSError, soundfile.SoundFileError) as error:
+            self._fail(error)
+
+    def _name_audio(self) -> dict[str, JsonValue] | None:
+        if self._file is None or self._folder is None:
+            return None
+        try:
+            self._file.close()
+            (self._folder / "call.flac.part").rename(self._folder / "call.flac")
+        except (OSError, soundfile.SoundFileError) as error:
+            self._fail(error)
+            return None
+        rate = self._format.rate
+        return {
+            "file": "call.flac",
+            "rate": rate,
+            "seconds": round(self._timeline.written / rate, 3),
+            "left": "caller",
+            "right": "agent",
+        }
+
+    def _fail(self, error: Exception) -> None:
+        """Give the audio up; told once for each call."""
+        if not self._failed:
+            self._failed = True
+            log.error("recording.failed", call_id=self._call_id, error=str(error))
+        file, self._file = self._file, None
+        try:
+            if file is not None:
+                file.close()
+            if self._folder is not None:
+                (self._folder / "call.flac.part").unlink(missing_ok=True)
+                (self._folder / "call.json.part").unlink(missing_ok=True)
+        except (OSError, soundfile.SoundFileError):
+            pass  # told already
+
+
+class Recorder:
+    """
+    Records all calls that begin while a folder is set.
+
+    Args:
+        bus: Where calls publish.
+        queue_size: Events that may wait for the disk.
+    """
+
+    def __init__(self, bus: EventBus, *, queue_size: int = QUEUE_SIZE) -> None:
+        self._bus = bus
+        self._subscription = bus.subscribe("recording", queue_size, reserve=queue_size // 8)
+        self._root: Path | None = None
+        self._calls: dict[str, CallRecording] = {}
+        self._closed = asyncio.Event()
+
+    def use(self, root: Path | None) -> None:
+        """Record calls that begin from now on into ``root``, or no more of them."""
+        self._root = root
+        self._choose_audio()
+
+    async def run(self) -> None:
+        """Record until :meth:`close`, then finish what is open."""
+        while events := await self._subscription.batch():
+            await asyncio.to_thread(self._take, events, time.monotonic())
+            self._choose_audio()
+            await self._pause()
+        await asyncio.to_thread(self._finish_all)
+
+    def close(self) -> None:
+        """Take no more events; :meth:`run` returns when everything is written."""
+        self._subscription.close()
+        self._closed.set()
+
+    async def _pause(self) -> None:
+        """Let events gather: a write for every frame would cost more than the call."""
+        try:
+            async with asyncio.timeout(_FLUSH_S):
+                await self._closed.wait()
+        except TimeoutError:
+            pass
+
+    def _choose_audio(self) -> None:
+        self._bus.want_audio(self._subscription, wanted=self._root is not None or bool(self._calls))
+
+    # In the thread.
+
+    def _take(self, events: list[CallEvent], now: float) -> None:
+        touched: dict[str, CallRecording] = {}
+        for event in events:
+            if isinstance(event, CallStarted) and self._root is not None:
+                self._begin(event, self._root)
+            recording = self._calls.get(event.call_id)
+            if recording is None:
+                continue
+            recording.add(event)
+            if isinstance(event, CallEnded):
+                self._finish(event.call_id)
+                touched.pop(event.call_id, None)
+            else:
+                touched[event.call_id] = recording
+        for recording in touched.values():
+            recording.flush()
+        self._finish_stale(now)
+
+    def _begin(self, event: CallStarted, root: Path) -> None:
+        if event.call_id not in self._calls:
+            self._calls[event.call_id] = CallRecording(root, event)
+
+    def _finish_stale(self, now: float) -> None:
+        for call_id, recording in list(self._calls.items()):
+            if now - recording.touched > _STALE_S:
+                self._finish(call_id)
+
+    def _finish_all(self) -> None:
+        for call_id in list(self._calls):
+            self._finish(call_id)
+
+    def _finish(self, call_id: str) -> None:
+        self._calls.pop(call_id).finish(self._subscription.forget_dropped(call_id))
+
+
+def _make_folder(root: Path, call_id: str) -> Path:
+    """Make a folder of its own for a call, whatever its id looks like."""
+    name = safe_name(call_id)
+    root.mkdir(parents=True, exist_ok=True)
+    for number in range(_DUPLICATES):
+        folder = root / (f"{name}-{number + 1}" if number else name)
+        try:
+            folder.mkdir(mode=0o750)
+        except FileExistsError:
+            continue
+        return folder
+    raise FileExistsError(f"{_DUPLICATES} recordings of one call id")
+
+
+def safe_name(call_id: str) -> str:
+    """Turn an id into a file name: itself if it is harmless, otherwise with a digest of what was lost."""
+    if re.fullmatch(r"[A-Za-z0-9_@+-][A-Za-z0-9._@+-]{0,99}", call_id):
+        return call_id
+    digest = hashlib.sha256(call_id.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    kept = re.sub(r"[^A-Za-z0-9._@+-]+", "_", call_id).lstrip("._-")[:60]
+    return f"{kept}-{digest}" if kept else digest
