@@ -27,7 +27,6 @@ from gateway.legs.base import (
     TransferState,
 )
 from gateway.legs.feed import Feed
-from gateway.media.convert import converter
 from gateway.media.playout import Playout
 from gateway.net.media_stream import MediaStatistics, MediaStream
 from gateway.net.pacer import Pacer
@@ -142,7 +141,6 @@ class SipLeg:
         self._answered: asyncio.Future[None] | None = None
         self._gone = False
         self._held = False
-        self._from_line = converter(format, format)
         self._on_sent: Callable[[bytes], None] | None = None
 
     # The seam.
@@ -287,7 +285,6 @@ class SipLeg:
         self._signalling.answer_reoffer(self._call, sdp)
         if media is None or self._stream is None:
             return
-        self._line_format(media)
         self._stream.reconfigure(media)
         held = not media.sends
         if held != self._held:
@@ -346,14 +343,10 @@ class SipLeg:
 
     def _start(self, media: NegotiatedMedia) -> None:
         assert self._stream is not None
-        self._line_format(media)
         self._stream.start(media)
 
-    def _line_format(self, media: NegotiatedMedia) -> None:
-        self._from_line = converter(FORMATS[media.codec], self._format)
-
     def _heard(self, audio: bytes, at_ms: int) -> None:
-        self._frames.put(CallerAudio(self._from_line.convert(audio), at_ms))
+        self._frames.put(CallerAudio(audio, at_ms))
 
     def _media_event(self, event: rtp.RtpEvent) -> None:
         match event:
