@@ -148,11 +148,15 @@ class _Index:
         except OSError as error:
             reason = error.strerror or type(error).__name__
             raise PortError(f"knowledge base {self._name}: {error.filename}: {reason}") from error
-        for path in known.keys() - present.keys():
-            self._remove(path)
-        for path, content in read.items():
-            self._remove(path)
-            self._add(path, present[path], content)
+        if not read and known.keys() <= present.keys():
+            return
+        self._database.execute("BEGIN")
+        with self._database:
+            for path in known.keys() - present.keys():
+                self._remove(path)
+            for path, content in read.items():
+                self._remove(path)
+                self._add(path, present[path], content)
 
     def _scan(self) -> dict[str, str]:
         if not self._folder.is_dir():

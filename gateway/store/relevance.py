@@ -16,6 +16,8 @@ from typing import Final
 THRESHOLD: Final = 0.4
 """Below this a passage shares some words with the query but not its subject."""
 _SAME_ENOUGH: Final = 0.5
+_COMMON: Final = 3
+"""Letters that two forms of a word share at least."""
 _WORD: Final = re.compile(r"\w+")
 _FUNCTION_WORDS: Final = frozenset(
     """
@@ -50,7 +52,14 @@ def relevance(query: Sequence[str], passage: Collection[str], weight: Callable[[
     total = sum(weight(word) for word in query)
     if not total:
         return 0.0
-    return sum(weight(word) * _best(word, passage) for word in query) / total
+    alike: dict[str, list[str]] = {}
+    for other in passage:
+        alike.setdefault(other[:_COMMON], []).append(other)
+    best = {
+        word: max((similar(word, other) for other in alike.get(word[:_COMMON], ())), default=0.0)
+        for word in query
+    }
+    return sum(weight(word) * best[word] for word in query) / total
 
 
 def rarity(passages: int, holding: int) -> float:
@@ -71,13 +80,7 @@ def similar(word: str, other: str) -> float:
     shorter, longer = sorted((word, other), key=len)
     common = next((i for i, (a, b) in enumerate(zip(word, other, strict=False)) if a != b), len(shorter))
     # Digits are exact: room 12 is not room 121.
-    if common < 3 or word[0].isdigit() or common < 0.6 * len(shorter):
+    if common < _COMMON or word[0].isdigit() or common < 0.6 * len(shorter):
         return 0.0
     share = common / len(longer)
     return share if share >= _SAME_ENOUGH or common == len(shorter) else 0.0
-
-
-def _best(word: str, passage: Collection[str]) -> float:
-    if word in passage:
-        return 1.0
-    return max((similar(word, other) for other in passage), default=0.0)
