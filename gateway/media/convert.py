@@ -1,46 +1,76 @@
-"""From one wire format to another, once for each direction of a call, and not at all where they agree."""
+"""
+From one audio format to another, once and only where they differ.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
 
-from gateway.media.g711 import PCMA_TO_PCMU, PCMU_TO_PCMA, decode, encode
+from gateway.media import g711
+from gateway.media.g711 import PCMA_TO_PCMU, PCMU_TO_PCMA, Law, Samples
+from gateway.media.resample import Resampler
 from providers.types import AudioFormat
 
 
 class Converter(Protocol):
-    """Converts a stream piece by piece; keeps what it needs of the piece before."""
-
-    def convert(self, audio: bytes) -> bytes: ...
-
-
-class _Each:
-    """A conversion without memory."""
-
-    def __init__(self, convert: Callable[[bytes], bytes]) -> None:
-        self._convert = convert
+    """One direction of one stream; it has a memory, so it serves no second stream."""
 
     def convert(self, audio: bytes) -> bytes:
-        return self._convert(audio)
+        """Convert the next piece of the stream, of any length."""
+        ...
 
 
 def converter(source: AudioFormat, target: AudioFormat) -> Converter:
-    """Make a converter; the same format hands the same object through."""
-    if source == target:
-        return _Each(lambda audio: audio)
-    if source.rate != target.rate:
-        raise ValueError(f"no conversion from {source} to {target}")
+    """
+    Make a converter between two formats.
+
+    Equal formats pass the very same object through; mu-law and A-law are exchanged byte by byte; everything
+    else is decoded, resampled without delay beyond the filter's millisecond, and encoded.
+    """
     match source.encoding, target.encoding:
-        case "pcmu", "pcma":
-            return _Each(lambda audio: audio.translate(PCMU_TO_PCMA))
-        case "pcma", "pcmu":
-            return _Each(lambda audio: audio.translate(PCMA_TO_PCMU))
-        case "pcm16", ("pcmu" | "pcma") as law:
-            return _Each(lambda audio: encode(law, np.frombuffer(audio, "<i2").astype(np.int16)))
-        case ("pcmu" | "pcma") as law, _:
-            return _Each(lambda audio: decode(law, audio).astype("<i2").tobytes())
+        case _ if source == target:
+            return _Identity()
+        case ("pcmu", "pcma"):
+            return _Translation(PCMU_TO_PCMA)
+        case ("pcma", "pcmu"):
+            return _Translation(PCMA_TO_PCMU)
         case _:
-            raise ValueError(f"no conversion from {source} to {target}")
+            return _Transcoder(source, target)
+
+
+class _Identity:
+    def convert(self, audio: bytes) -> bytes:
+        return audio
+
+
+class _Translation:
+    def __init__(self, table: bytes) -> None:
+        self._table = table
+
+    def convert(self, audio: bytes) -> bytes:
+        return audio.translate(self._table)
+
+
+class _Transcoder:
+    def __init__(self, source: AudioFormat, target: AudioFormat) -> None:
+        self._source: Law | None = None if source.encoding == "pcm16" else source.encoding
+        self._target: Law | None = None if target.encoding == "pcm16" else target.encoding
+        same_rate = source.rate == target.rate
+        self._resampler = None if same_rate else Resampler(source.rate, target.rate)
+        self._carry = b""
+
+    def convert(self, audio: bytes) -> bytes:
+        samples = self._samples(audio) if self._source is None else g711.decode(self._source, audio)
+        if self._resampler is not None:
+            samples = self._resampler.process(samples)
+        return samples.tobytes() if self._target is None else g711.encode(self._target, samples)
+
+    def _samples(self, audio: bytes) -> Samples:
+        """Read PCM; half a sample waits for the next piece."""
+        if self._carry:
+            audio, self._carry = self._carry + audio, b""
+        if len(audio) & 1:
+            audio, self._carry = audio[:-1], audio[-1:]
+        return np.frombuffer(audio, np.int16)
