@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import typing
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import UnionType
@@ -129,7 +129,7 @@ def _problem_of(details: ErrorDetails, model: type[BaseModel], marks: Marks, pre
     if kind == INVALID:
         what, write = context["what"], context["write"]
     elif kind == "extra_forbidden":
-        what, write = "is not known here", _known_keys(str(path[-1]), owner)
+        what, write = "is not known here", _known_keys(str(path[-1]), owner, model)
     elif kind == "missing":
         what, write = "is missing", _how_to_fill(str(path[-1]), owner)
     elif kind == "union_tag_invalid":
@@ -205,9 +205,25 @@ def _element(annotation: object) -> object:
     return arguments[-1] if arguments else None
 
 
-def _known_keys(key: str, owner: type[BaseModel] | None) -> str:
+def _known_keys(key: str, owner: type[BaseModel] | None, root: type[BaseModel]) -> str:
     known = list(owner.model_fields) if owner is not None else []
-    return did_you_mean(key, known) or (f"known keys: {', '.join(known)}" if known else "remove it")
+    if near := did_you_mean(key, known):
+        return near
+    if elsewhere := next(_places(key, root, ""), ""):
+        return f"its place is {elsewhere}"
+    return f"known keys: {', '.join(known)}" if known else "remove it"
+
+
+def _places(key: str, model: type[BaseModel], path: str) -> Iterator[str]:
+    """Yield the key paths under which a key is known, ``NAME`` standing for names of the operator's."""
+    for name, info in model.model_fields.items():
+        place = f"{path}{name}"
+        if name == key:
+            yield place
+        members = _members(info.annotation) or _members(_element(info.annotation))
+        named = "" if _members(info.annotation) else ".NAME"
+        for member in members:
+            yield from _places(key, member, f"{place}{named}.")
 
 
 def _how_to_fill(key: str, owner: type[BaseModel] | None) -> str:

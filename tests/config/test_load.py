@@ -124,6 +124,41 @@ def test_a_file_in_another_encoding_is_named_with_its_line(folder):
     assert folder.problems() == ["gateway.yaml:2: is not UTF-8 text; save the file as UTF-8"]
 
 
+@pytest.mark.report("BR-151")
+def test_the_reported_file_is_refused_with_all_its_problems(folder):
+    lines = folder.problems("""\
+        sip:
+          session_expire: 1800        # typo
+          min_session_expires: 30     # below the floor
+        agents: [{name: desk, tool: [end_call]}]   # 'tools'
+        media: {rtp_port_min: 20000, rtp_port_max: 19999}
+        duplicate_key: 1
+        duplicate_key: 2
+    """)
+
+    assert [line.split("; ")[0] for line in lines] == [
+        "gateway.yaml:1: sip: is not known here",
+        "gateway.yaml:4: agents: must be a mapping, not a list",
+        "gateway.yaml:5: media: is not known here",
+        "gateway.yaml:6: duplicate_key: is not known here",
+        "gateway.yaml:7: duplicate_key: stands here twice, first on line 6",
+    ]
+    assert lines[0].endswith("; its place is server.sip")
+
+
+@pytest.mark.parametrize(
+    ("line", "place"),
+    [
+        ("rtp_ports: 20000-29999", "server.sip.rtp_ports"),
+        ("voice: marin", "agents.NAME.voice"),
+        ("max_duration_s: 5", "agents.NAME.limits.max_duration_s"),
+        ("silence_ms: 5", "providers.NAME.turn_detection.silence_ms"),
+    ],
+)
+def test_a_key_in_the_wrong_section_is_told_its_place(folder, line, place):
+    assert folder.problems(line + "\n")[0].endswith(f"is not known here; its place is {place}")
+
+
 def test_a_missing_secret_is_one_problem_with_its_line(folder, good):
     (line,) = folder.problems(good, environ={})
 

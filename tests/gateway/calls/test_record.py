@@ -1,4 +1,5 @@
 import json
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -205,3 +206,9 @@ def test_a_value_that_holds_itself_comes_to_an_end():
     loop.append(loop)
 
     assert json.dumps(plain(loop))
+
+
+def test_every_key_of_the_record_is_in_the_documentation():
+    page = (Path(__file__).parents[3] / "docs" / "observability.md").read_text(encoding="utf-8")
+
+    assert [key for key in record() if key != "version" and f"`{key}`" not in page] == []

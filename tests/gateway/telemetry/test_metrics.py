@@ -1,5 +1,7 @@
 import asyncio
 import os
+import re
+from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -114,3 +116,17 @@ def test_two_gateways_in_one_process_have_their_own_figures():
     first.barged_in()
 
     assert figures(second)["trunkline_barge_ins_total{}"] == 0
+
+
+async def test_every_figure_is_in_the_documentation_and_nothing_else_is():
+    metrics = Metrics()
+    metrics.watch(active_calls=lambda: 0, leased_ports=lambda: 0, pacer_late_ticks=lambda: 0)
+    families = text_string_to_metric_families(metrics.render().decode())
+    exported = {
+        f.name + ("_total" if f.type == "counter" else "")
+        for f in families
+        if f.name.startswith("trunkline") and not f.name.endswith("_created")  # the client library's own
+    }
+    page = (Path(__file__).parents[3] / "docs" / "observability.md").read_text(encoding="utf-8")
+
+    assert set(re.findall(r"^\| `(trunkline_\w+)`", page, re.MULTILINE)) == exported
