@@ -257,6 +257,24 @@ async def test_a_tool_that_the_policy_denies_does_not_run():
     assert desk.failures == []
 
 
+async def test_a_policy_that_breaks_fails_its_tool_and_no_other():
+    desk = make_desk(make_tool("t", saying("x")), make_tool("works", saying("x")))
+    asked = desk.policy.denial
+
+    def denial(tool):
+        if tool == "t":
+            raise LookupError(SECRET)
+        return asked(tool)
+
+    desk.policy.denial = denial
+
+    batch = await desk.dispatcher.run([called("t"), called("works")])
+
+    assert reasons(batch) == ["internal_error", ""]
+    assert SECRET not in batch.results[0].to_json()
+    assert [type(failed.error) for failed in desk.failures] == [LookupError]
+
+
 async def test_a_refusal_of_the_handler_is_the_result_and_no_failure():
     runs = []
 

@@ -7,6 +7,8 @@ from tools import (
     AgentToolConfig,
     CallInvocationContext,
     ToolBuilders,
+    ToolContext,
+    ToolRefused,
     ToolStatus,
     build_end_call_tool_definition,
 )
@@ -96,3 +98,12 @@ async def test_a_reason_that_the_model_invents_is_refused_and_ends_nothing():
 
     assert batch.terminal is None
     assert batch.results[0].status is ToolStatus.INVALID_ARGUMENTS
+
+
+async def test_an_end_that_cannot_be_asked_for_is_a_refusal():
+    prepared = await ToolBuilders(FakeSources()).prepare_call(
+        "a", "o", AgentToolConfig(), CallInvocationContext("call-1")
+    )
+
+    with pytest.raises(ToolRefused, match="denied: closed"):
+        await prepared.tools[0].handler(ToolContext("call-1", "id", None), {})

@@ -11,6 +11,7 @@ from tools import (
     ToolStatus,
     build_knowledge_tool_definition,
 )
+from tools.ports import PortError
 
 ON = AgentToolConfig.model_validate({"query_knowledge": {"enabled": True, "knowledge_bases": ["handbook"]}})
 
@@ -160,3 +161,19 @@ async def test_a_store_that_fails_is_a_failure_of_the_tool_and_not_of_the_call()
     assert result.status is ToolStatus.FAILED
     assert "disk" not in result.to_json()
     assert [failed.attempts for failed in desk.failures] == [2]
+
+
+async def test_bases_that_cannot_be_read_any_more_when_the_tool_is_bound_are_an_error():
+    class Vanishing(FakeSources):
+        asked = 0
+
+        async def knowledge_base_ids(self, agent_id):
+            self.asked += 1
+            if self.asked > 1:
+                raise PortError("the store is gone")
+            return ("handbook",)
+
+    sources = Vanishing(knowledge=FakeKnowledge({"handbook": {}}))
+
+    with pytest.raises(AppError, match="knowledge bases of agent a: the store is gone"):
+        await ToolBuilders(sources).prepare_call("a", "o", ON, CallInvocationContext("c"))
