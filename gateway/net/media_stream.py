@@ -229,13 +229,7 @@ class MediaStream:
             else:
                 self._send(self._rtp, packet, destination)
         else:
-            ready = at >= self._opens_at or session.latched
-            frame = playout.next_frame(at) if ready else None
-            if frame is None:
-                frame = self._silence
-            elif self._outward is not None:
-                frame = frame.translate(self._outward)
-            self._send_audio(frame, at, destination)
+            self._send_audio(self._next_audio(at), at, destination)
         report = session.take_report(at)
         if report is not None and (rtcp_destination := session.rtcp_destination) is not None:
             self._send(self._rtcp, report, rtcp_destination)
@@ -243,6 +237,16 @@ class MediaStream:
             self._marks_seen = playout.reached
             self._on_marks()
         self._report_events()
+
+    def _next_audio(self, at: float) -> bytes:
+        """Take the frame to send, in the codec of the wire."""
+        ready = at >= self._opens_at or self._session.latched
+        frame = self._playout.next_frame(at) if ready else None
+        if frame is None:
+            return self._silence
+        if self._on_sent is not None:
+            self._on_sent(frame)
+        return frame if self._outward is None else frame.translate(self._outward)
 
     def _send_audio(self, frame: bytes, at: float, destination: tuple[str, int]) -> None:
         if self._halves == 1:

@@ -173,6 +173,17 @@ async def test_silence_of_the_codec_is_sent_while_there_is_nothing_to_say(line) 
     assert line.peer.packets()[-1].payload == b"\xd5" * 160
 
 
+async def test_a_listener_gets_what_is_sent_of_the_playout_but_not_the_silence_between(lines) -> None:
+    sent: list[bytes] = []
+    line = await lines(on_sent=sent.append)
+    line.stream.start(line.media)
+    line.playout.enqueue(b"\x11" * 400, item_id="a")
+    line.playout.finish("a")
+    line.playout.mark()
+    await line.peer.until(lambda: bool(line.marks) and len(line.peer.received) >= 6)
+    assert sent == [b"\x11" * 160, b"\x11" * 160, b"\x11" * 80 + b"\xff" * 80]
+
+
 async def test_the_peers_audio_arrives_in_order_across_the_wrap_of_its_numbers(line) -> None:
     line.stream.start(line.media)
     for number in range(20):
