@@ -10,13 +10,17 @@ import asyncio
 import contextlib
 import signal
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from providers.fakes.faults import FAULTS, FaultError, Faults, parse_faults
-from providers.fakes.openai_server import OpenAIFakeServer
-from providers.fakes.script import DEFAULT_SCRIPT, Script, ScriptError, load_script
+if TYPE_CHECKING:
+    from providers.fakes.faults import Faults
+    from providers.fakes.openai_server import OpenAIFakeServer
+    from providers.fakes.script import Script
+
+REMEMBERED = 16
+"""Sessions that a process keeps; nobody can look at them, but it may run for long."""
 
 app = typer.Typer(
     help="Serve the OpenAI Realtime API from a script, for demos and tests.",
@@ -30,8 +34,8 @@ def fake_openai(
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="The port; 0 takes a free one.", min=0, max=65535)] = 9100,
     script: Annotated[
-        Path, typer.Option(help="What the model says (docs/fake-provider.md).")
-    ] = DEFAULT_SCRIPT,
+        Path | None, typer.Option(help="What the model says (docs/fake-provider.md); a receptionist without.")
+    ] = None,
     fault: Annotated[
         list[str] | None, typer.Option(help="name[:value][@seconds][#response]; may be repeated.")
     ] = None,
@@ -41,6 +45,9 @@ def fake_openai(
     list_faults: Annotated[bool, typer.Option("--list-faults", help="List the faults and exit.")] = False,
 ) -> None:
     """Serve until interrupted; the first line of output is the address to configure."""
+    from providers.fakes.faults import FAULTS
+    from providers.fakes.openai_server import OpenAIFakeServer
+
     if list_faults:
         for name, meaning in FAULTS.items():
             typer.echo(f"{name:16} {meaning}")
@@ -54,13 +61,17 @@ def fake_openai(
         api_key=api_key,
         validate=validate,
         session_seconds=session_seconds,
+        remember=REMEMBERED,
     )
     asyncio.run(_serve(server))
 
 
-def _load(script: Path, faults: list[str]) -> tuple[Script, Faults]:
+def _load(script: Path | None, faults: list[str]) -> tuple[Script, Faults]:
+    from providers.fakes.faults import FaultError, parse_faults
+    from providers.fakes.script import DEFAULT_SCRIPT, ScriptError, load_script
+
     try:
-        return load_script(script), parse_faults(",".join(faults))
+        return load_script(script or DEFAULT_SCRIPT), parse_faults(",".join(faults))
     except (ScriptError, FaultError) as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(1) from error

@@ -13,7 +13,7 @@ import orjson
 from providers.fakes.openai_shapes import Problem
 from providers.fakes.openai_wire import Ids, Json, JsonField, JsonView, error, error_kind
 
-MAX_RECORDED = 10_000
+MAX_RECORDED = 5_000
 """Events of a session that are kept for tests."""
 
 

@@ -38,8 +38,6 @@ from providers.fakes.openai_session import Close, Options, RealtimeSession
 from providers.fakes.openai_wire import http_error
 from providers.fakes.script import DEFAULT_SCRIPT, Connect, Script, load_script
 
-MAX_SESSIONS = 1000
-"""Sessions that are remembered for tests."""
 _PATHS = ("/v1/realtime", "/realtime")
 _SMALL_BUFFER = 4096
 
@@ -55,6 +53,7 @@ class OpenAIFakeServer:
         api_key: The only key that is accepted; any key is, without it.
         validate: Check every event that is sent with the SDK's types, and fail loudly.
         session_seconds: How long a session may last (an hour at the service).
+        remember: How many sessions are kept for tests to look at.
     """
 
     def __init__(
@@ -67,11 +66,12 @@ class OpenAIFakeServer:
         api_key: str | None = None,
         validate: bool = False,
         session_seconds: float = 3600.0,
+        remember: int = 256,
     ) -> None:
         self.script = script if isinstance(script, Script) else load_script(script or DEFAULT_SCRIPT)
         self.faults = faults if isinstance(faults, Faults) else parse_faults(faults)
-        self.sessions: deque[RealtimeSession] = deque(maxlen=MAX_SESSIONS)
-        self.refused: deque[int] = deque(maxlen=MAX_SESSIONS)
+        self.sessions: deque[RealtimeSession] = deque(maxlen=remember)
+        self.refused: deque[int] = deque(maxlen=remember)
         """HTTP statuses of refused handshakes."""
         self._host = host
         self._port = port

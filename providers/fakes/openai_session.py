@@ -31,7 +31,7 @@ from providers.fakes.script import Script
 
 MAX_APPEND = 15 * 1024 * 1024
 """Characters of base64 in one append."""
-MAX_RECORDED_AUDIO = 16 * 1024 * 1024
+MAX_RECORDED_AUDIO = 4 * 1024 * 1024
 _BETA = (
     "The Realtime Beta API is no longer supported. Please use /v1/realtime without the OpenAI-Beta header."
 )
@@ -276,6 +276,7 @@ class RealtimeSession:
 
     def speech_began(self, now: float) -> None:
         self._idle_at = None
+        self._owes_answer = False  # what follows belongs to the same question
         self._barged_in = self._mouth.active or now < self._mouth.playing_until
         detection = self.config.turn_detection
         if detection is not None and detection["interrupt_response"]:

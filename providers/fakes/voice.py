@@ -28,7 +28,7 @@ from providers.types import (
 )
 from tools.types import CallUpdate, ToolResult
 
-MAX_SESSIONS = 1000
+MAX_SESSIONS = 16
 """Sessions that a provider remembers for tests."""
 
 

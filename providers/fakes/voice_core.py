@@ -7,6 +7,7 @@ The owner calls a method that changes it, takes :meth:`VoiceCore.events`, and ca
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
@@ -45,6 +46,9 @@ from tools.types import CallUpdate, ToolCall, ToolResult
 
 MAX_EVENTS = 10_000
 """More events than this that nobody takes end the session: its owner has stopped listening."""
+
+MAX_KEPT = 256
+"""What the call said to the model, kept for tests."""
 
 _STATUS = {
     Status.COMPLETED: ResponseStatus.COMPLETED,
@@ -90,9 +94,9 @@ class VoiceCore:
         self, script: Script, setup: SessionSetup, line_in: AudioFormat, line_out: AudioFormat, *, now: float
     ) -> None:
         self.setup = setup
-        self.interruptions: list[Heard] = []
-        self.texts: list[tuple[str, str]] = []
-        self.results: list[ToolResult] = []
+        self.interruptions: deque[Heard] = deque(maxlen=MAX_KEPT)
+        self.texts: deque[tuple[str, str]] = deque(maxlen=MAX_KEPT)
+        self.results: deque[ToolResult] = deque(maxlen=MAX_KEPT)
         self.lost = ""
         self._script = script
         self._output = line_out

@@ -166,7 +166,7 @@ async def test_the_connection_closes_with_the_wanted_code(code):
 @pytest.mark.parametrize(
     "how",
     [
-        {"model": "gpt-realtime-2.1~unknown_event"},
+        {"model": "gpt-realtime-2.1~unknown_event,failed#1"},
         {"extra_query": {"fault": "unknown_event"}},
         {"extra_headers": {"X-Fake-Fault": "unknown_event"}},
     ],

@@ -142,7 +142,7 @@ def test_a_barge_in_stops_the_model_and_what_was_heard_is_kept(talk):
     assert kinds[kinds.index(ResponseDone) - 2 : kinds.index(ResponseDone)] == [AudioDone, AgentTranscript]
     call.core.interrupt(item_id, 250, call.now)
     sent_ms = sum(len(event.audio) for event in call.all(AudioDelta)) // 8
-    assert call.core.interruptions == [Heard(item_id, 250, sent_ms)]
+    assert list(call.core.interruptions) == [Heard(item_id, 250, sent_ms)]
     call.audio(silence(520, PCMU))
     call.run(1)
     assert call.said()[-1] == "Sorry"
@@ -269,7 +269,10 @@ def test_keys_and_system_texts_are_understood(talk):
     call.run(3)
     assert call.said()[:2] == ["hello", "twelve"]
     assert "nobody could take your call" in call.said()[2]
-    assert call.core.texts == [("user", "DTMF 12 pressed"), ("system", "The transfer to Sales failed: busy.")]
+    assert list(call.core.texts) == [
+        ("user", "DTMF 12 pressed"),
+        ("system", "The transfer to Sales failed: busy."),
+    ]
 
 
 def test_an_idle_caller_is_asked_once_the_answer_was_played(talk):
