@@ -12,6 +12,7 @@ import gc
 import secrets
 from collections.abc import Callable
 from contextlib import AsyncExitStack
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 
 import httpx2
 import structlog
@@ -26,6 +27,7 @@ from gateway.calls.call import Services
 from gateway.calls.metering import QUEUE_SIZE, Meter
 from gateway.calls.plan import Plan, plans
 from gateway.calls.prompts import Prompts
+from gateway.calls.recording import Recorder
 from gateway.calls.routing import Router
 from gateway.calls.switchboard import Switchboard
 from gateway.legs.sip_line import LineSettings, SipLine
@@ -41,6 +43,7 @@ from gateway.telemetry.metrics import Metrics
 from gateway.web.app import create_app
 from gateway.web.server import WebServer
 from tools import ToolBuilders
+from tools.ports import PortError
 
 log = structlog.get_logger(__name__)
 
@@ -67,11 +70,15 @@ class Gateway:
         self.current = current
         self.metrics = Metrics()
         self.bus = EventBus(on_drop=self.metrics.event_dropped)
+        self.recorder = Recorder(self.bus)
+        self.recorder.use(settings.storage.recordings)
         self.pacer = Pacer(on_error=_pacer_failed)
         ports = settings.server.sip.rtp_ports
         self.pool = PortPool(ports.first, ports.last)
         self._providers = ProviderPool()
-        self._http = httpx2.AsyncClient(trust_env=False)
+        # A look-up service's session cookie must not travel from one caller to the next.
+        no_cookies = CookieJar(DefaultCookiePolicy(allowed_domains=[]))
+        self._http = httpx2.AsyncClient(trust_env=False, cookies=no_cookies)
         services = Services(
             clock=self.clock,
             bus=self.bus,
@@ -119,6 +126,7 @@ class Gateway:
         """
         async with self._http, AsyncExitStack() as stack:
             stack.push_async_callback(self.line.endpoint.close)
+            await self._read_knowledge()
             await self._listen()
             async with asyncio.TaskGroup() as group:
                 meter = Meter(self.metrics).run(self.bus.subscribe("meter", QUEUE_SIZE))
@@ -127,6 +135,7 @@ class Gateway:
                     group.create_task(self.web.run(), name="web"),
                     group.create_task(meter, name="meter"),
                 ]
+                recorder = group.create_task(self.recorder.run(), name="recorder")
                 calls = group.create_task(self.switchboard.run(), name="switchboard")
                 gc.collect()
                 gc.freeze()  # what lives for ever is not looked at again by the collector
@@ -136,8 +145,17 @@ class Gateway:
                 await self.switchboard.drain(self.current.settings.server.drain_s)
                 await calls
                 await self._last_words()
+                self.recorder.close()
+                await recorder
                 for task in [*background, enforcer]:
                     task.cancel()
+
+    async def _read_knowledge(self) -> None:
+        """Index the documents before the first caller has to wait for it."""
+        try:
+            await self._sources.knowledge.describe(tuple(self.current.settings.knowledge_bases))
+        except PortError as error:
+            log.error("knowledge.unreadable", error=str(error))  # noqa: TRY400 - the sentence says it all
 
     async def _listen(self) -> None:
         try:
@@ -174,6 +192,7 @@ class Gateway:
         settings = self.current.settings
         self.switchboard.use(self._plans(settings), _admission(settings))
         self.line.use(_trunks(settings), _line_settings(settings))
+        self.recorder.use(settings.storage.recordings)
         log.info(
             "config.reloaded",
             warnings=[str(problem) for problem in reload.problems],
@@ -185,8 +204,8 @@ class Gateway:
         self.metrics.rtp_finished(received=rtp.received, sent=rtp.sent, lost=rtp.lost, late=rtp.late)
 
     def _plans(self, settings: Settings) -> Router[Plan]:
-        builders = ToolBuilders(ConfigSources(settings, self._http))
-        return plans(settings, self._providers.use(settings), builders)
+        self._sources = ConfigSources(settings, self._http)
+        return plans(settings, self._providers.use(settings), ToolBuilders(self._sources))
 
 
 def _admission(settings: Settings) -> Admission:

@@ -112,6 +112,7 @@ class Bridge:
         self._digits = DtmfCollector()
         self._say_goodbye = False
         self._running: set[asyncio.Task[None]] = set()
+        """Tools and keys that are on their way to the model."""
         self._lost: SessionLost | None = None
 
     @property
@@ -192,7 +193,6 @@ class Bridge:
                     self._audio(event)
                 else:
                     await self._handle(event)
-                    self._tell(cut=False)
         except SessionLost as error:
             await self._apologise(error)
 
@@ -215,6 +215,7 @@ class Bridge:
             case AudioDone():
                 self._talk.complete(event.item_id)
                 self._leg.finish(event.item_id)
+                self._group.create_task(self._settle(), name=f"{self._leg.info.id[:8]} {event.item_id}")
             case SpeechStarted():
                 self._talk.caller_started()
                 self._ending.caller_started()
@@ -312,16 +313,23 @@ class Bridge:
             await self._ending.heard()
             await self._leg.hang_up(HangupCause.FAILED)
 
+    async def _settle(self) -> None:
+        """Settle the transcript when the item that is complete now has been heard."""
+        await self._leg.mark()
+        self._tell(cut=False)
+
     def _tell(self, *, cut: bool) -> None:
         """Publish the utterances whose place in the transcript is settled now."""
         heard = {item: self._leg.heard_ms(item) for item in self._talk.open_items}
         for spoken in self._talk.cut(heard) if cut else self._talk.settled(heard):
+            began = self._leg.began_at(spoken.item.id)
             self._report(
                 ev.AgentSaid,
                 spoken.item.id,
                 spoken.item.text,
                 spoken.heard_ms,
                 round(spoken.item.generated_ms),
+                None if began is None else self._report.since(began),
             )
 
 

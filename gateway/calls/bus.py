@@ -14,9 +14,8 @@ from collections.abc import AsyncIterator, Callable
 from types import TracebackType
 from typing import Self
 
-from gateway.calls.events import AgentAudioFrame, CallerAudioFrame, CallEvent
+from gateway.calls.events import AudioEvent, CallEvent
 
-_AUDIO = (CallerAudioFrame, AgentAudioFrame)
 _CALLS = 10_000
 """Calls whose lost events are counted one by one."""
 
@@ -50,12 +49,19 @@ class Subscription:
 
     def offer(self, event: CallEvent) -> bool:
         """Queue an event; ``False`` when the queue is full or closed."""
-        size = self._audio_size if isinstance(event, _AUDIO) else self._size
-        if len(self._queue) >= size or self._closed:
+        return self._offer(event, self._size)
+
+    def offer_audio(self, event: AudioEvent) -> bool:
+        """Queue an audio event; ``False`` when the part of the queue that audio may take is full."""
+        return self._offer(event, self._audio_size)
+
+    def _offer(self, event: CallEvent, size: int) -> bool:
+        waiting = len(self._queue)
+        if waiting >= size or self._closed:
             self._drop(event.call_id)
             return False
         self._queue.append(event)
-        if len(self._queue) == 1:
+        if not waiting:
             self._ready.set()
         return True
 
@@ -141,8 +147,12 @@ class EventBus:
 
     def publish(self, event: CallEvent) -> None:
         """Give an event to all who want it; never blocks and never raises."""
-        listeners = self._audio_subscriptions if isinstance(event, _AUDIO) else self._subscriptions
-        for subscription in listeners:
+        if isinstance(event, tuple):  # an audio event: there are fifty a second for each direction of a call
+            for subscription in self._audio_subscriptions:
+                if not subscription.offer_audio(event) and self._on_drop is not None:
+                    self._on_drop(subscription.name)
+            return
+        for subscription in self._subscriptions:
             if not subscription.offer(event) and self._on_drop is not None:
                 self._on_drop(subscription.name)
 

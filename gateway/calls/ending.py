@@ -119,9 +119,10 @@ class Ending:
         await self.heard()
         self._report(ev.TransferChanged, "announced", request.number)
         self.redirecting = True
-        last = TransferProgress(TransferState.FAILED, reason="unknown")
+        last, last_told = TransferProgress(TransferState.FAILED, reason="unknown"), None
         async for progress in self._leg.transfer(request.number):
-            if progress != last:
+            if progress.state is not last_told:
+                last_told = progress.state
                 self._report(
                     ev.TransferChanged, progress.state.value, request.number, progress.status, progress.reason
                 )

@@ -79,7 +79,8 @@ class AgentSaid:
     """
     One item of the agent, when it was heard to its end or cut off.
 
-    ``text`` is what the model said; ``heard_ms`` how much of its ``total_ms`` the caller heard.
+    ``text`` is what the model said; ``heard_ms`` how much of its ``total_ms`` the caller heard, and
+    ``began`` when the first of it was heard, in seconds like ``at``; ``None`` when nothing was.
     """
 
     call_id: str
@@ -88,6 +89,7 @@ class AgentSaid:
     text: str
     heard_ms: int
     total_ms: int = 0
+    began: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

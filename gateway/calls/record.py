@@ -147,12 +147,13 @@ class CallRecord:
         )
 
     def _agent_said(self, event: AgentSaid) -> None:
+        began = max(event.at - event.heard_ms / 1000, 0.0) if event.began is None else event.began
         whole = event.heard_ms >= event.total_ms - _HEARD_WHOLE_MS
         self._transcript.append(
             {
                 "who": "agent",
-                "began": _s(max(event.at - event.heard_ms / 1000, 0.0)),
-                "ended": _s(event.at),
+                "began": _s(began),
+                "ended": _s(min(began + event.heard_ms / 1000, event.at)),
                 "item_id": event.item_id,
                 "text": event.text,
                 "heard": event.text if whole else heard_part(event.text, event.heard_ms, event.total_ms),

@@ -16,15 +16,13 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-import numpy as np
 import soundfile
 import structlog
 
 from gateway.calls.bus import EventBus
 from gateway.calls.events import AgentAudioFrame, CallEnded, CallerAudioFrame, CallEvent, CallStarted
 from gateway.calls.record import CallRecord
-from gateway.calls.stereo import AGENT, CALLER, Samples, StereoTimeline
-from gateway.media import g711
+from gateway.calls.stereo import Stereo, StereoTimeline
 from tools.types import JsonValue
 
 log = structlog.get_logger(__name__)
@@ -50,7 +48,7 @@ class CallRecording:
         self._call_id = started.call_id
         self._format = started.format
         self._record = CallRecord(started)
-        self._timeline = StereoTimeline(started.format.rate)
+        self._timeline = StereoTimeline(started.format)
         self._now = 0.0
         self._failed = False
         self._folder: Path | None = None
@@ -74,11 +72,9 @@ class CallRecording:
         self._now = max(self._now, event.at)
         match event:
             case CallerAudioFrame():
-                samples = self._decode(event.audio)
-                # It was heard while it came in, so it began a frame's length ago.
-                self._timeline.add(CALLER, event.at - len(samples) / self._format.rate, samples)
+                self._timeline.add_caller(event.at, event.audio)
             case AgentAudioFrame():
-                self._timeline.add(AGENT, event.at, self._decode(event.audio))
+                self._timeline.add_agent(event.at, event.audio)
             case _:
                 self._record.add(event)
 
@@ -107,14 +103,7 @@ class CallRecording:
         except OSError as error:
             self._fail(error)
 
-    def _decode(self, audio: bytes) -> Samples:
-        match self._format.encoding:
-            case "pcmu" | "pcma" as law:
-                return g711.decode(law, audio)
-            case "pcm16":
-                return np.frombuffer(audio[: len(audio) & ~1], "<i2")
-
-    def _write(self, blocks: Iterable[Samples]) -> None:
+    def _write(self, blocks: Iterable[Stereo]) -> None:
         try:
             for block in blocks:
                 if self._file is not None:

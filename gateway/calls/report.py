@@ -32,6 +32,10 @@ class Report:
         """Seconds since the call arrived."""
         return self._clock() - self._began
 
+    def since(self, moment: float) -> float:
+        """Turn a moment of the clock into seconds since the call arrived."""
+        return moment - self._began
+
     def __call__(
         self, kind: Callable[Concatenate[str, float, P], CallEvent], *args: P.args, **fields: P.kwargs
     ) -> None:

@@ -152,6 +152,10 @@ class CallLeg(Protocol):
         """How much of an item the caller has heard so far."""
         ...
 
+    def began_at(self, item_id: str) -> float | None:
+        """When the caller began to hear an item, on the clock of the call; ``None`` when not yet."""
+        ...
+
     def listen_to_sent(self, listener: Callable[[bytes], None]) -> None:
         """Hand each frame that is really sent to ``listener``; to be set before :meth:`answer`."""
         ...

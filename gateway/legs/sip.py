@@ -210,6 +210,9 @@ class SipLeg:
     def heard_ms(self, item_id: str) -> int:
         return self._playout.heard_ms(item_id)
 
+    def began_at(self, item_id: str) -> float | None:
+        return self._playout.began_at(item_id)
+
     def send_dtmf(self, digits: str) -> None:
         if self._stream is not None:
             self._stream.send_dtmf(digits)

@@ -55,7 +55,7 @@ class HeardSpan(NamedTuple):
 
 
 class _Item:
-    __slots__ = ("carry", "dropped", "end", "enqueued", "heard", "id", "sent")
+    __slots__ = ("began_at", "carry", "dropped", "end", "enqueued", "heard", "id", "sent")
 
     def __init__(self, item_id: str) -> None:
         self.id = item_id
@@ -63,6 +63,8 @@ class _Item:
         self.sent = 0
         self.heard = 0
         self.dropped = 0
+        self.began_at: float | None = None
+        """When its first sample was sent."""
         self.end = 0
         """Queue position behind the item's last byte."""
         self.carry = b""
@@ -254,6 +256,11 @@ class Playout:
         item = self._items.get(item_id)
         return item.heard // self._bytes_per_ms if item else 0
 
+    def began_at(self, item_id: str) -> float | None:
+        """When the first sample of an item was sent, on the clock given to :meth:`next_frame`."""
+        item = self._items.get(item_id)
+        return item.began_at if item else None
+
     def dropped_ms(self, item_id: str) -> int:
         """How much of an item was cleared or did not fit."""
         item = self._items.get(item_id)
@@ -299,6 +306,8 @@ class Playout:
             if end == len(audio):
                 self._segments.popleft()
                 self._offset = 0
+            if not item.sent:
+                item.began_at = self._sent_at
             item.sent += count
             self._last_sent = item
             self._pending = ((item, count),)
@@ -316,6 +325,8 @@ class Playout:
                 self._segments.popleft()
                 self._offset = 0
             count -= len(piece)
+            if not item.sent:
+                item.began_at = self._sent_at
             item.sent += len(piece)
             self._last_sent = item
             pieces.append(piece)

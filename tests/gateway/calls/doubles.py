@@ -63,6 +63,9 @@ class HandLeg:
     def heard_ms(self, item_id: str) -> int:
         return self.playout.heard_ms(item_id)
 
+    def began_at(self, item_id: str) -> float | None:
+        return self.playout.began_at(item_id)
+
     def listen_to_sent(self, listener: Callable[[bytes], None]) -> None:
         self._listener = listener
 
