@@ -118,6 +118,11 @@ def script_of() -> Callable[[str], Script]:
     return lambda text: parse_script(textwrap.dedent(text), Path("test.yaml"))
 
 
+@pytest.fixture(scope="session")
+def new_line() -> type[Line]:
+    return Line
+
+
 @pytest.fixture
 def dial(script_of: Callable[[str], Script]) -> Callable[..., Line]:
     """Return a maker of lines; each is configured for the telephone unless ``raw``."""

@@ -1,10 +1,16 @@
 """The server session without a socket: events of the client, conversation items, faults at a time."""
 
 import json
+from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from providers.fakes.openai_session import Close
+from providers.fakes.script_parser import parse_script
+from providers.fakes.speech import silence
+from providers.types import PCMU
 
 
 def text_item(text, role="user", **fields):
@@ -280,3 +286,88 @@ def test_the_beta_header_gets_its_error_and_4000(script_of):
     (frame,) = session.to_send()
     assert json.loads(frame)["error"]["code"] == "beta_api_shape_disabled"
     assert session.closing.code == 4000
+
+
+FUZZ = """
+hearing: {transcript_after_ms: 30}
+steps:
+  - {on: greeting, repeat: true, say: {tone: 440, ms: 500, text: hello there}, call: {tool: a}}
+  - {on: caller_turn, repeat: true, call: [{tool: b}, {tool: c}], say: {tone: 440, ms: 700, text: well then}}
+"""
+DEEDS = st.lists(
+    st.sampled_from([
+        "create", "aside", "cancel", "speak", "pause", "wait", "truncate", "answer", "text", "commit",
+        "clear", "manual", "vad", "polite", "delete", "garbage",
+    ]),
+    max_size=25,
+)  # fmt: skip
+
+
+def detection(line, value):
+    line.send("session.update", session={"type": "realtime", "audio": {"input": {"turn_detection": value}}})
+
+
+def do(line, deed):
+    items = line.session.conversation.items
+    last = items[-1]["id"] if items else "item_none"
+    match deed:
+        case "create":
+            line.send("response.create")
+        case "aside":
+            line.send("response.create", response={"conversation": "none"})
+        case "cancel":
+            line.send("response.cancel")
+        case "speak":
+            line.speak(120)
+        case "pause":
+            line.audio(silence(220, PCMU))
+        case "wait":
+            line.run(0.07)
+        case "truncate":
+            line.send("conversation.item.truncate", item_id=last, content_index=0, audio_end_ms=100)
+        case "answer":
+            for call_id in line.session.conversation.unanswered:
+                answer = {"type": "function_call_output", "call_id": call_id, "output": "{}"}
+                line.send("conversation.item.create", item=answer)
+        case "text":
+            line.send("conversation.item.create", item=text_item("hi"))
+        case "commit":
+            line.send("input_audio_buffer.commit")
+        case "clear":
+            line.send("input_audio_buffer.clear")
+        case "manual":
+            detection(line, None)
+        case "vad":
+            detection(line, {"type": "server_vad", "silence_duration_ms": 200, "interrupt_response": True})
+        case "polite":
+            detection(line, {"type": "server_vad", "silence_duration_ms": 200, "interrupt_response": False})
+        case "delete":
+            line.send("conversation.item.delete", item_id=last)
+        case _:
+            line.send("conversation.item.create", item={"type": "message"})
+
+
+@given(
+    DEEDS,
+    st.sampled_from(["", "late_deltas:2,stray_deltas:2", "failed#2,transcript:unordered,rate_limits:before"]),
+)
+def test_whatever_a_client_does_the_session_stays_in_order(new_line, deeds, faults):
+    line = new_line(parse_script(FUZZ, Path("fuzz.yaml")), faults)
+    line.phone()
+    for deed in deeds:
+        do(line, deed)
+    line.run(10)
+    main = [
+        (event["type"], event["response"]["id"])
+        for event in line.events
+        if event["type"] in ("response.created", "response.done") and event["response"]["conversation_id"]
+    ]
+    created, done = main[::2], main[1::2]
+    assert [kind for kind, _ in created] == ["response.created"] * len(created)
+    assert [("response.done", response_id) for _, response_id in created] == done
+    if not {"clear", "commit", "manual"} & set(deeds):
+        speech = [kind for kind in line.types() if kind.startswith("input_audio_buffer.speech_")]
+        assert set(speech[::2]) <= {"input_audio_buffer.speech_started"}
+        assert set(speech[1::2]) <= {"input_audio_buffer.speech_stopped"}
+    ids = [event["event_id"] for event in line.events]
+    assert len(ids) == len(set(ids))

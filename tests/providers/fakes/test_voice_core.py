@@ -1,7 +1,12 @@
 """The fake model without a clock: turns, barge-in, tools, respond() and loss."""
 
-import pytest
+from pathlib import Path
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from providers.fakes.script_parser import parse_script
 from providers.fakes.speech import Tone, render, silence
 from providers.fakes.voice_core import MAX_EVENTS, Heard, VoiceCore
 from providers.types import (
@@ -348,3 +353,60 @@ def test_nobody_who_listens_loses_the_session_instead_of_the_memory(talk):
     burst = render(Tone(300, 60), PCMU) + silence(20, PCMU)
     call.core.hear(burst * (MAX_EVENTS // 3 + 1), call.now)
     assert "nobody" in call.core.lost
+
+
+FUZZ = """
+steps:
+  - {on: greeting, repeat: true, say: {tone: 440, ms: 500, text: hello there}, call: {tool: a}}
+  - {on: caller_turn, repeat: true, call: [{tool: b}, {tool: c}], say: {tone: 440, ms: 700, text: well then}}
+  - {on: idle, repeat: true, outcome: failed}
+"""
+DEEDS = st.lists(
+    st.sampled_from(["respond", "mute", "speak", "pause", "wait", "interrupt", "answer", "text"]), max_size=25
+)
+
+
+def do(call, deed):
+    match deed:
+        case "respond":
+            call.respond()
+        case "mute":
+            call.respond(tools=False)
+        case "speak":
+            call.speak(120)
+        case "pause":
+            call.audio(silence(520, PCMU))
+        case "wait":
+            call.run(0.07)
+        case "interrupt":
+            for audio in call.all(AudioDelta)[-1:]:
+                call.core.interrupt(audio.item_id, 10, call.now)
+        case "answer":
+            for call_id in call.core.unanswered:
+                call.core.take_result(result(call_id))
+        case _:
+            call.core.take_text("hi", "user")
+
+
+@given(DEEDS)
+def test_whatever_the_call_does_the_events_stay_in_order(deeds):
+    call = Talk(parse_script(FUZZ, Path("fuzz.yaml")))
+    for deed in deeds:
+        do(call, deed)
+    call.run(4)
+    assert len(call.all(ResponseDone)) == call.core.responses
+    finished, requested = set(), []
+    for _, event in call.events:
+        match event:
+            case AudioDelta(item_id=item_id):
+                assert item_id not in finished
+            case AudioDone(item_id=item_id):
+                assert item_id not in finished
+                finished.add(item_id)
+            case ToolCallsRequested(response_id=response_id):
+                requested.append(response_id)
+            case ResponseDone(response_id=response_id, status=status):
+                assert response_id not in requested or status is ResponseStatus.COMPLETED
+    assert {event.item_id for event in call.all(AudioDelta)} == finished
+    assert len(requested) == len(set(requested))
+    assert len(call.all(SpeechStarted)) - len(call.all(SpeechStopped)) in (0, 1)
