@@ -61,10 +61,10 @@ def test_a_call_whose_end_was_lost_says_so():
 
 def test_turns_stand_in_the_order_in_which_they_began_though_transcripts_come_late():
     found = record(
-        ev.AgentSaid(CALL, 2.0, "a1", "Hello.", 1500, 1500),
+        ev.AgentSaid(CALL, 2.0, "a1", "Hello.", 1500, 1500, 0.5),
         ev.CallerSpeech(CALL, 3.0, started=True),
         ev.CallerSpeech(CALL, 4.0, started=False),
-        ev.AgentSaid(CALL, 4.9, "a2", "Yes.", 400, 400),
+        ev.AgentSaid(CALL, 4.9, "a2", "Yes.", 400, 400, 4.5),
         ev.CallerSaid(CALL, 5.1, "u1", "Are you open?"),
     )
 
@@ -72,6 +72,18 @@ def test_turns_stand_in_the_order_in_which_they_began_though_transcripts_come_la
         ("agent", 0.5, 2.0, "Hello."),
         ("caller", 3.0, 4.0, "Are you open?"),
         ("agent", 4.5, 4.9, "Yes."),
+    ]
+
+
+def test_a_turn_ended_when_it_was_heard_though_it_is_told_later():
+    found = record(
+        ev.AgentSaid(CALL, 5.0, "a1", "Hello.", 1500, 1500, 1.0),
+        ev.AgentSaid(CALL, 6.0, "a2", "Never heard.", 0, 900),
+    )
+
+    assert [(t["began"], t["ended"], t["heard"]) for t in found["transcript"]] == [
+        (1.0, 2.5, "Hello."),
+        (6.0, 6.0, ""),
     ]
 
 
