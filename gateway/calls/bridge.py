@@ -134,13 +134,15 @@ class Bridge:
                 tasks.append(
                     group.create_task(self._limit(self._settings.max_duration_s), name=f"{name} limit")
                 )
-            tasks.append(group.create_task(self._ending.run(), name=f"{name} ending"))
+            ending = group.create_task(self._ending.run(), name=f"{name} ending")
             if self._settings.greeting is not None:
                 await self._session.respond(instructions=self._settings.greeting)
             await self._over.wait()
             if self._running:
                 await asyncio.wait(self._running, timeout=TOOL_GRACE_S)
-            for task in [*tasks, *self._running]:
+            if self._ending.redirecting:  # a trunk that took the caller over may just hang up
+                await asyncio.wait({ending}, timeout=TOOL_GRACE_S)
+            for task in [*tasks, ending, *self._running]:
                 task.cancel()
         self._tell(cut=True)
         return self._hung_up

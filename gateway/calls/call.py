@@ -33,7 +33,7 @@ from gateway.store.memory import MemoryLedger
 from tools import CallInvocationContext, ToolDispatcher
 from tools.dispatcher import ToolFailed
 from tools.ports import AuditSink
-from tools.types import EndRequest, TransferRequest
+from tools.types import EndRequest
 
 log = structlog.get_logger(__name__)
 
@@ -172,7 +172,7 @@ class Call:
             report=self._report,
             clock=self._services.clock,
         )
-        return self._outcome(await bridge.run())
+        return self._outcome(await bridge.run(), ending)
 
     async def _bridge_settings(self) -> BridgeSettings:
         agent = self._plan.agent
@@ -196,8 +196,10 @@ class Call:
             on_failure=_tool_failed,
         )
 
-    def _outcome(self, end: HungUp) -> tuple[str, str]:
+    def _outcome(self, end: HungUp, ending: Ending) -> tuple[str, str]:
         """Say why the call ended and who ended it."""
+        if ending.transferred:
+            return "transferred", "agent"
         if end.by_caller:
             return end.reason, "caller"
         match self._policy.pending:
@@ -205,9 +207,7 @@ class Call:
                 return "duration_limit", "gateway"
             case EndRequest():
                 return "end_call", "agent"
-            case TransferRequest():
-                return "transferred", "agent"
-            case None:
+            case _:
                 return end.reason, "gateway"
 
 

@@ -12,6 +12,9 @@ from dataclasses import dataclass, field
 
 from gateway.dialogue.policy import CallPolicy
 
+_KEPT_ITEMS = 32
+"""Settled items that are remembered, so that late audio of one does not count as a new item."""
+
 
 @dataclass(slots=True)
 class Item:
@@ -130,4 +133,6 @@ class Conversation:
     def _tell(self, items: list[Item], heard: dict[str, int]) -> list[Spoken]:
         for item in items:
             item.told = True
+        for old in [item.id for item in self.items.values() if item.told][:-_KEPT_ITEMS]:
+            del self.items[old]
         return [Spoken(item, heard.get(item.id, 0)) for item in items]

@@ -62,6 +62,8 @@ class Ending:
         self._request: TerminalRequest | None = None
         self.redirecting = False
         """While the line is being transferred, the caller's voice is no longer for the model."""
+        self.transferred = False
+        """Whether a transfer was confirmed."""
 
     def caller_started(self) -> None:
         self._quiet.clear()
@@ -128,6 +130,7 @@ class Ending:
                 )
             last = progress
         if last.state is TransferState.CONFIRMED:
+            self.transferred = True
             await self._leg.hang_up()
             return True
         await self._go_on(request, last)

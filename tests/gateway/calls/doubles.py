@@ -26,6 +26,8 @@ class HandLeg:
         self.answered = False
         self.gone = False
         self.lose_marks = False
+        self.hold_transfer = False
+        """The peer says nothing of a transfer until the line is gone."""
         self._transfer = transfer or []
         self._marks: list[tuple[int, asyncio.Future]] = []
         self._listener: Callable[[bytes], None] = lambda frame: None
@@ -78,6 +80,8 @@ class HandLeg:
 
     async def transfer(self, destination: str) -> AsyncIterator[TransferProgress]:
         self.transferred.append(destination)
+        while self.hold_transfer and not self.gone:
+            await asyncio.sleep(0)
         for progress in self._transfer:
             yield progress
 

@@ -72,7 +72,7 @@ class Scene:
         self.watcher = Watcher(bus)
         self.now = 100.0
         report = Report(bus, "call-1", lambda: self.now)
-        ending = Ending(
+        self.ending = Ending(
             leg=self.leg, session=self.session, policy=self.policy, state=self.state, report=report,
             safety_net_s=safety_net_s,
         )  # fmt: skip
@@ -81,7 +81,7 @@ class Scene:
             session=self.session,
             tools=self.tools,
             talk=Conversation(self.policy, 2, 8),
-            ending=ending,
+            ending=self.ending,
             settings=BridgeSettings(greeting, max_duration_s, b"\x55" * 1600),
             report=report,
             clock=lambda: self.now,
@@ -288,6 +288,20 @@ async def test_after_a_failed_transfer_the_same_agent_speaks_again_with_the_reas
 
         await scene.says(audio("sorry", 100), AudioDone("sorry"))
         assert len(await scene.hears(100)) == 800
+
+
+async def test_a_trunk_that_takes_the_caller_over_with_bye_alone_confirms_the_transfer():
+    async with Scene(transfer=[TransferProgress(TransferState.CONFIRMED)]) as scene:
+        scene.leg.hold_transfer = True
+        scene.tools.terminal = TransferRequest("c_transfer_call", "+12125551234", "Sales")
+        await scene.says(audio("a", 100), AudioDone("a"), tool("transfer_call"))
+        await scene.hears(100)
+        assert scene.leg.transferred == ["+12125551234"]
+        assert not scene.ending.transferred
+
+        scene.leg.leave()
+        await scene.call
+        assert scene.ending.transferred
 
 
 async def test_a_lost_session_is_apologised_for_and_then_hung_up():

@@ -73,3 +73,13 @@ def test_final_text_replaces_the_pieces_before_it(talk):
     talk.text("a", "Hello.", final=True, now=0)
 
     assert talk.items["a"].text == "Hello."
+
+
+def test_a_long_call_does_not_remember_every_item(talk):
+    for number in range(1000):
+        talk.audio(f"item{number}", 160, now=number)
+        talk.complete(f"item{number}")
+        talk.settled({f"item{number}": 20})
+
+    assert len(talk.items) == 32
+    assert talk.open_items == []
