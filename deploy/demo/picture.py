@@ -37,14 +37,14 @@ def draw(scene: Scene, path: Path) -> None:
         canvas = Canvas(figsize=(WIDTH_IN, HEIGHT_IN), dpi=DPI, facecolor=PAPER)
         agent, lane, caller = (
             canvas.add_axes((LEFT, bottom, RIGHT - LEFT, height))
-            for bottom, height in ((0.545, 0.335), (0.445, 0.09), (0.135, 0.30))
+            for bottom, height in ((0.545, 0.335), (0.445, 0.09), (0.122, 0.298))
         )
         for axes in (agent, lane, caller):
             _prepare(axes, scene.seconds)
         _voice(agent, scene.agent, scene.agent_turns, AGENT, upwards=True)
         _voice(caller, scene.caller, scene.caller_turns, CALLER, upwards=False)
         _label(canvas, "agent", 0.545 + 0.11, AGENT)
-        _label(canvas, "caller", 0.135 + 0.20, CALLER)
+        _label(canvas, "caller", 0.122 + 0.20, CALLER)
         _label(canvas, "tools", 0.445 + 0.045, TOOL)
         _clock(lane, scene.seconds)
         _tools(lane, scene.tools, scene.seconds)
@@ -118,8 +118,12 @@ def _words(axes: Axes, turn: Turn, colour: str, room_in: float, *, upwards: bool
 
 def _wrap(text: str, width: int, *, cut_short: bool) -> list[str]:
     """Break a turn's words into lines; of one that was cut off only the beginning was ever heard."""
-    lines = textwrap.wrap(text, width)
-    most, ending = (3, " … (cut off)") if cut_short else (MAX_LINES, " …")
+    if cut_short:
+        lines = textwrap.wrap(f"{text} … (cut off)", width)
+        most, ending = 3, " … (cut off)"
+    else:
+        lines = textwrap.wrap(text, width)
+        most, ending = MAX_LINES, " …"
     if len(lines) <= most:
         return lines
     last = textwrap.wrap(lines[most - 1], max(width - len(ending), 1))[0]

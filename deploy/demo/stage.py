@@ -20,6 +20,7 @@ from typing import Self
 HOST = "127.0.0.1"
 GRACE_S = 5.0
 RTP_PORTS = 32
+WAYS_OUT = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class StageError(Exception):
@@ -58,13 +59,14 @@ class Stage:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for actor in reversed(self._actors):
-            self.end(actor)
+        with signals_deferred():
+            for actor in reversed(self._actors):
+                self.end(actor)
 
     def start(self, name: str, command: Sequence[str]) -> Actor:
         """Start a process in its own group, so that a Ctrl-C reaches it through us only."""
         log = self._logs / f"{name}.log"
-        with log.open("wb") as out:
+        with log.open("wb") as out, signals_deferred():  # a process that is born is known
             try:
                 process = subprocess.Popen(  # noqa: S603 - commands of ours, no shell
                     command,
@@ -76,8 +78,8 @@ class Stage:
                 )
             except OSError as error:
                 raise StageError(f"cannot start the {name}: {error.strerror}: {command[0]}") from None
-        actor = Actor(name, process, log)
-        self._actors.append(actor)
+            actor = Actor(name, process, log)
+            self._actors.append(actor)
         return actor
 
     def end(self, actor: Actor) -> int:
@@ -163,6 +165,20 @@ def _is_free(port: int) -> bool:
         except OSError:
             return False
     return True
+
+
+@contextlib.contextmanager
+def signals_deferred() -> Iterator[None]:
+    """Let SIGINT, SIGTERM and SIGHUP wait until the block is done; then they act as they would have."""
+    caught: list[int] = []
+    before = {number: signal.signal(number, lambda it, _: caught.append(it)) for number in WAYS_OUT}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for number in caught:
+            signal.raise_signal(number)
 
 
 @contextlib.contextmanager

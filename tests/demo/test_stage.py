@@ -111,6 +111,14 @@ def test_a_sandbox_that_forbids_sockets_gets_a_sentence(monkeypatch):
         free_port(socket.SOCK_DGRAM)
 
 
+def test_a_signal_waits_until_a_process_that_is_being_born_is_known():
+    happened = []
+    with pytest.raises(KeyboardInterrupt), stage.signals_as_interrupt(), stage.signals_deferred():
+        os.kill(os.getpid(), signal.SIGTERM)
+        happened.append("the block went on")
+    assert happened == ["the block went on"]
+
+
 def test_sigterm_leads_out_of_the_demo_like_ctrl_c():
     with pytest.raises(KeyboardInterrupt), stage.signals_as_interrupt():
         os.kill(os.getpid(), signal.SIGTERM)
