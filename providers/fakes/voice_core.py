@@ -178,7 +178,15 @@ class VoiceCore:
         self._want(now, tools=tools)
 
     def interrupt(self, item_id: str, heard_ms: int, now: float) -> None:
-        """Stop speaking; the caller heard ``heard_ms`` of the item."""
+        """Stop speaking; the caller heard ``heard_ms`` of the item (of none, where the id is empty)."""
+        if item_id:
+            self._note_heard(item_id, heard_ms)
+        self._barged_in = True
+        self._playing_until = min(self._playing_until, now)
+        if self._running is not None:
+            self._stop("client_cancelled", now)
+
+    def _note_heard(self, item_id: str, heard_ms: int) -> None:
         if item_id not in self._sent_ms:
             self._warn("unknown_item", f"There is no item {item_id}.")
             return
@@ -187,10 +195,6 @@ class VoiceCore:
             self._warn("audio_too_short", f"Audio of {sent_ms} ms is already shorter than {heard_ms} ms.")
         self.interruptions.append(Heard(item_id, heard_ms, sent_ms))
         self._sent_ms[item_id] = min(heard_ms, sent_ms)
-        self._barged_in = True
-        self._playing_until = min(self._playing_until, now)
-        if self._running is not None:
-            self._stop("client_cancelled", now)
 
     def update(self, update: CallUpdate) -> None:
         """Change the named parts; the next response follows them."""

@@ -184,6 +184,16 @@ def test_interrupting_stops_the_model_without_any_speech(talk):
     assert len(call.all(AudioDelta)) == count
 
 
+def test_interrupting_before_the_first_word_silences_the_model(talk):
+    call = talk("{speech: {latency_ms: 500}, steps: [{on: greeting, say: {tone: 440, ms: 1000}}]}")
+    call.respond()
+    call.core.interrupt("", 0, call.now)
+    call.run(3)
+    assert not call.all(AudioDelta)
+    assert [done.status for done in call.all(ResponseDone)] == [ResponseStatus.CANCELLED]
+    assert not call.all(ProviderWarning)
+
+
 def test_claiming_to_have_heard_more_than_was_said_is_a_warning(talk):
     call = talk()
     call.respond()
