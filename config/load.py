@@ -21,6 +21,9 @@ from config.tool_checks import check_entries
 ToolCheck: TypeAlias = Callable[[str, Mapping[str, JsonValue], Marks], list[Problem]]
 """Checks the ``tools`` mapping of an agent: the agent's name, the mapping, where its keys stand."""
 
+SettingsCheck: TypeAlias = Callable[[Settings, Marks], list[Problem]]
+"""Checks settings that are good by themselves against what only the caller knows."""
+
 
 @dataclass(frozen=True)
 class Loaded:
@@ -41,7 +44,11 @@ class Loaded:
 
 
 def load(
-    path: str | Path, *, check_tools: ToolCheck | None = None, environ: Mapping[str, str] | None = None
+    path: str | Path,
+    *,
+    check_tools: ToolCheck | None = None,
+    check_settings: SettingsCheck | None = None,
+    environ: Mapping[str, str] | None = None,
 ) -> Loaded:
     """
     Read a configuration file.
@@ -49,6 +56,7 @@ def load(
     Args:
         path: The YAML file; relative paths in it start in its folder.
         check_tools: Second pass over each agent's tools, made of the tool registry.
+        check_settings: Last pass over settings that have no problem so far.
         environ: Environment of ``${env:X}``; the process's own when left out.
 
     Raises :exc:`ConfigError` with all problems at once, in the order of the file.
@@ -67,6 +75,8 @@ def load(
     problems += cross_references(source.data, source.marks)
     problems += shared_networks(source.data, source.marks)
     problems += _check_tools(source, check_tools)
+    if settings is not None and not problems and check_settings is not None:
+        problems += check_settings(settings, source.marks)
     if problems or settings is None:
         raise ConfigError(_first_of_each(problems), files)
     return Loaded(

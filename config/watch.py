@@ -18,7 +18,7 @@ from watchfiles import awatch
 
 from config.errors import ConfigError, Problem
 from config.fields import Section
-from config.load import Loaded, ToolCheck, load
+from config.load import Loaded, SettingsCheck, ToolCheck, load
 from config.models import Settings
 
 
@@ -46,6 +46,7 @@ class Current:
     Args:
         path: The configuration file. Raises :exc:`ConfigError` when it cannot be used at start.
         check_tools: As for :func:`config.load.load`.
+        check_settings: As for :func:`config.load.load`.
         environ: As for :func:`config.load.load`.
     """
 
@@ -54,10 +55,12 @@ class Current:
         path: str | Path,
         *,
         check_tools: ToolCheck | None = None,
+        check_settings: SettingsCheck | None = None,
         environ: Mapping[str, str] | None = None,
     ) -> None:
         self.path = Path(path)
         self._check_tools = check_tools
+        self._check_settings = check_settings
         self._environ = environ
         self._seen = _fingerprint({self.path})
         self._loaded = self._load()
@@ -110,7 +113,12 @@ class Current:
         self._seen = frozenset((path, seen.get(path) or _digest(path)) for path in self._files)
 
     def _load(self) -> Loaded:
-        return load(self.path, check_tools=self._check_tools, environ=self._environ)
+        return load(
+            self.path,
+            check_tools=self._check_tools,
+            check_settings=self._check_settings,
+            environ=self._environ,
+        )
 
 
 def changed_keys(old: BaseModel, new: BaseModel, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:

@@ -17,10 +17,11 @@ def check(file: Annotated[Path, typer.Argument(help="The configuration file (YAM
     """Print every problem, one line each; exit status 1 if there is one."""
     from config.errors import ConfigError
     from config.load import load
+    from gateway.app.settings_check import check_settings
     from gateway.app.tool_check import check_tools
 
     try:
-        loaded = load(file, check_tools=check_tools)
+        loaded = load(file, check_tools=check_tools, check_settings=check_settings)
     except ConfigError as error:
         for problem in error.problems:
             typer.echo(str(problem))

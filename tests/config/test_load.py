@@ -318,6 +318,16 @@ def test_the_second_pass_gets_each_agents_tools_and_its_problems_are_reported(fo
     assert seen == [("reception", {"end_call": {"enabled": True}, "other": {"a": 1}})]
 
 
+def test_the_last_pass_sees_good_settings_only(folder, good):
+    def check(found: Settings, marks: Marks) -> list[Problem]:
+        return [marks.problem(("agents", name), "is odd", "rename it") for name in found.agents]
+
+    assert folder.problems(good, check_settings=check) == [
+        "gateway.yaml:6: agents.reception: is odd; rename it"
+    ]
+    assert "odd" not in folder.problems(good + "x: 1\n", check_settings=check)[0]
+
+
 def test_a_key_with_a_line_break_stays_on_one_line():
     assert show_path(("numbers", "+1\n2", 0, "a-b_c")) == 'numbers."+1\\n2"[0].a-b_c'
 

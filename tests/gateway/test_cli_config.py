@@ -67,6 +67,19 @@ def test_a_file_that_does_not_exist_is_a_problem(tmp_path):
     assert "cannot be read" in result.stdout
 
 
+def test_a_script_that_the_fake_provider_cannot_play_is_a_problem(tmp_path):
+    (tmp_path / "script.yaml").write_text("steps:\n  - on: greeting\n    sai: greeting.flac\n  - on: lunch\n")
+    file = tmp_path / "gateway.yaml"
+    file.write_text((EXAMPLES / "fake.yaml").read_text().replace("fake: {}", "fake: {script: script.yaml}"))
+    result = run("check", str(file))
+
+    assert result.exit_code == 1
+    (line,) = result.stdout.splitlines()
+    assert ": providers.fake.script: the script cannot be used: " in line
+    assert "script.yaml:3" in line
+    assert "script.yaml:4" in line
+
+
 def test_the_schema_knows_the_tools():
     schema = json.loads(run("schema").stdout)
     jsonschema.Draft202012Validator.check_schema(schema)
