@@ -126,7 +126,7 @@ class StreamReceiver:
         if self._first_at is None or self.buffer.held:
             return _NOTHING
         patience_ms = _FILL_MS if self._quiet else self._last_ms + _FILL_PATIENCE_MS
-        if (now - self._last_at) * 1000 < patience_ms:
+        if (now - self._last_at) * 1000 + 0.5 < patience_ms:
             return _NOTHING
         position = max(self._filled_to, self._next_position)
         self._filled_to = position + _FILL_MS * SAMPLES_PER_MS
@@ -214,4 +214,4 @@ class StreamReceiver:
     def _clock(self, now: float) -> int:
         """The position that ``now`` has by our own clock."""
         assert self._first_at is not None
-        return int((now - self._first_at) * CLOCK_RATE)
+        return round((now - self._first_at) * CLOCK_RATE)

@@ -202,7 +202,7 @@ class RtpSession:
             return _NOTHING
         if self._lost:
             self._lost = False
-            self._events.append(MediaResumed(int((now - self._heard_at) * 1000)))
+            self._events.append(MediaResumed(round((now - self._heard_at) * 1000)))
         self._heard_at = now
         if not is_audio:
             self._receive_other(packet, now)
@@ -238,7 +238,7 @@ class RtpSession:
             frames = frames or receiver.fill(now)
             if now - self._heard_at >= self._lost_after_s and not self._lost:
                 self._lost = True
-                self._events.append(MediaLost(int((now - self._heard_at) * 1000)))
+                self._events.append(MediaLost(round((now - self._heard_at) * 1000)))
         return frames
 
     @property
