@@ -371,8 +371,8 @@ class AgentSettings(Section):
     """The language of the conversation, as a tag such as en or de-DE."""
     prompt: Prompt
     """The system prompt: text, or {file: PATH} relative to this file."""
-    greeting: Text | None = None
-    """Instruction for the agent's first words; without it the agent waits for the caller to speak."""
+    greeting: Text | None = "Greet the caller in one short sentence and ask how you can help."
+    """Instruction for the agent's first words; null lets the caller speak first."""
     tools: Table[Mapping[str, JsonValue]] = Field(default_factory=empty)
     """Tools by name, each a mapping with enabled: true and the settings of that tool."""
     max_tool_calls: Annotated[Whole, Field(ge=1, le=1000)] = 6

@@ -25,7 +25,7 @@ from gateway.calls.admission import Admission
 from gateway.calls.bus import EventBus
 from gateway.calls.call import Services
 from gateway.calls.metering import QUEUE_SIZE, Meter
-from gateway.calls.plan import Plan, plans
+from gateway.calls.plan import Plan, make_plans
 from gateway.calls.prompts import Prompts
 from gateway.calls.recording import Recorder
 from gateway.calls.routing import Router
@@ -42,6 +42,7 @@ from gateway.store.memory import LogAudit, MemoryLedger
 from gateway.telemetry.metrics import Metrics
 from gateway.web.app import create_app
 from gateway.web.server import WebServer
+from providers.fakes.script import ScriptError
 from tools import ToolBuilders
 from tools.ports import PortError
 
@@ -190,7 +191,12 @@ class Gateway:
             log.error("config.refused", problems=[str(problem) for problem in reload.problems])
             return
         settings = self.current.settings
-        self.switchboard.use(self._plans(settings), _admission(settings))
+        try:
+            plans = self._plans(settings)
+        except ScriptError as error:  # it was good when the settings were checked
+            log.error("config.refused", problems=list(error.problems))  # noqa: TRY400
+            return
+        self.switchboard.use(plans, _admission(settings))
         self.line.use(_trunks(settings), _line_settings(settings))
         self.recorder.use(settings.storage.recordings)
         log.info(
@@ -205,7 +211,7 @@ class Gateway:
 
     def _plans(self, settings: Settings) -> Router[Plan]:
         self._sources = ConfigSources(settings, self._http)
-        return plans(settings, self._providers.use(settings), ToolBuilders(self._sources))
+        return make_plans(settings, self._providers.use(settings), ToolBuilders(self._sources))
 
 
 def _admission(settings: Settings) -> Admission:

@@ -11,24 +11,28 @@ from providers.openai import OpenAIProvider
 
 
 class ProviderPool:
-    """Makes providers, and makes each only once while its settings stay the same."""
+    """Makes providers; one with connections is made only once while its settings stay the same."""
 
     def __init__(self) -> None:
-        self._made: dict[str, tuple[OpenAISettings | FakeSettings, Provider]] = {}
+        self._made: dict[str, tuple[OpenAISettings, OpenAIProvider]] = {}
 
     def use(self, settings: Settings) -> Mapping[str, Provider]:
-        """Return the providers of these settings by name."""
-        made: dict[str, tuple[OpenAISettings | FakeSettings, Provider]] = {}
+        """
+        Return the providers of these settings by name.
+
+        Raises ``ScriptError`` for a fake's script that went bad after it was checked.
+        """
+        providers: dict[str, Provider] = {}
+        made: dict[str, tuple[OpenAISettings, OpenAIProvider]] = {}
         for name, entry in settings.providers.items():
-            known = self._made.get(name)
-            made[name] = known if known is not None and known[0] == entry else (entry, _make(name, entry))
+            match entry:
+                case OpenAISettings():
+                    known = self._made.get(name)
+                    made[name] = (
+                        known if known and known[0] == entry else (entry, OpenAIProvider(entry, name))
+                    )
+                    providers[name] = made[name][1]
+                case FakeSettings():
+                    providers[name] = FakeVoiceProvider(entry.script, name)
         self._made = made
-        return {name: provider for name, (_, provider) in made.items()}
-
-
-def _make(name: str, entry: OpenAISettings | FakeSettings) -> Provider:
-    match entry:
-        case OpenAISettings():
-            return OpenAIProvider(entry, name)
-        case FakeSettings():
-            return FakeVoiceProvider(entry.script, name)
+        return providers

@@ -12,6 +12,7 @@ import structlog
 from config.errors import ConfigError
 from config.watch import Current
 from gateway.app.gateway import CannotListen, Gateway
+from gateway.app.settings_check import check_settings
 from gateway.app.tool_check import check_tools
 from gateway.telemetry.logs import configure
 
@@ -25,7 +26,7 @@ def serve(path: Path) -> int:
     Returns the exit code: 0 after a clean drain, 1 for a configuration or an address that cannot be used.
     """
     try:
-        current = Current(path, check_tools=check_tools)
+        current = Current(path, check_tools=check_tools, check_settings=check_settings)
     except ConfigError as error:
         sys.stderr.write("".join(f"{problem}\n" for problem in error.problems))
         return 1

@@ -25,7 +25,7 @@ class Plan:
     builders: ToolBuilders
 
 
-def plans(settings: Settings, providers: Mapping[str, Provider], builders: ToolBuilders) -> Router[Plan]:
+def make_plans(settings: Settings, providers: Mapping[str, Provider], builders: ToolBuilders) -> Router[Plan]:
     """Lay out a plan for each configured number."""
     return Router(
         {
