@@ -17,8 +17,7 @@ from providers.fakes.openai_outbox import Outbox
 from providers.fakes.openai_shapes import Problem
 from providers.fakes.openai_wire import Ids, Json, error_message, user_audio_item
 from providers.fakes.script import Hearing
-from providers.fakes.vad import Detector, VadSettings, VoiceStarted, detector
-from providers.types import AudioFormat
+from providers.fakes.vad import VoiceStarted, detector
 
 _COMMIT_MIN_MS = 100
 
@@ -60,8 +59,8 @@ class Ear:
         self._hearing = hearing
         self._listener = listener
         self._transcriber = Transcriber(outbox, agenda, conversation, hearing, faults)
-        self._hears_as: tuple[AudioFormat, VadSettings] = (config.input, config.vad())
-        self._detector = self._new_detector(0)
+        self._manual = config.turn_detection is None
+        self._detector = detector(config.input, config.vad(), hearing.timeline)
         self._item_id = ids.new("item")
         self._buffered = 0
 
@@ -75,13 +74,11 @@ class Ear:
 
     def reconfigure(self) -> None:
         """Follow the session's settings; the clock goes on."""
-        hears_as = (self._config.input, self._config.vad())
-        if hears_as != self._hears_as:
-            self._hears_as = hears_as
-            self._detector = self._new_detector(self._detector.heard_ms)
-
-    def _new_detector(self, clock_ms: int) -> Detector:
-        return detector(*self._hears_as, self._hearing.timeline, clock_ms=clock_ms)
+        manual = self._config.turn_detection is None
+        if manual != self._manual:
+            self._manual = manual
+            self._detector.reset()
+        self._detector.follow(self._config.input, self._config.vad())
 
     def append(self, audio: bytes, now: float) -> None:
         self._buffered += len(audio)

@@ -77,6 +77,29 @@ class Detector(Protocol):
         """Forget speech that has begun (the buffer was committed or cleared); the clock goes on."""
         ...
 
+    def follow(self, fmt: AudioFormat, settings: VadSettings) -> None:
+        """Go on with another format or other settings, also in the middle of a turn."""
+        ...
+
+
+class _Clock:
+    """Counts audio in milliseconds, through changes of its format."""
+
+    def __init__(self, fmt: AudioFormat) -> None:
+        self._format = fmt
+        self._base_ms = 0
+        self._bytes = 0
+
+    @property
+    def ms(self) -> int:
+        return self._base_ms + self._bytes // self._format.bytes_per_ms
+
+    def count(self, audio: bytes) -> None:
+        self._bytes += len(audio)
+
+    def follow(self, fmt: AudioFormat) -> None:
+        self._base_ms, self._bytes, self._format = self.ms, 0, fmt
+
 
 class EnergyVad:
     """
@@ -84,29 +107,36 @@ class EnergyVad:
 
     Args:
         fmt: What ``hear`` takes. Chunks may have any length; a rest waits for its window.
-        clock_ms: Where the clock stands, when a detector takes over from another one.
+        settings: What is speech, and how long a pause ends it.
     """
 
-    def __init__(self, fmt: AudioFormat, settings: VadSettings, *, clock_ms: int = 0) -> None:
+    def __init__(self, fmt: AudioFormat, settings: VadSettings) -> None:
+        self._clock = _Clock(fmt)
+        self._take(fmt, settings)
+        self._windows_ms = 0
+        self._loud = 0
+        self._quiet_ms = 0
+        self._earliest_ms = 0
+        self.speaking = False
+
+    def _take(self, fmt: AudioFormat, settings: VadSettings) -> None:
         self._format = fmt
         self._settings = settings
         self._floor = settings.floor
         self._window_bytes = fmt.bytes_per_ms * WINDOW_MS
         self._rest = b""
-        self._base_ms = clock_ms
-        self._bytes = 0
-        self._windows_ms = clock_ms
-        self._loud = 0
-        self._quiet_ms = 0
-        self._earliest_ms = clock_ms
-        self.speaking = False
 
     @property
     def heard_ms(self) -> int:
-        return self._base_ms + self._bytes // self._format.bytes_per_ms
+        return self._clock.ms
+
+    def follow(self, fmt: AudioFormat, settings: VadSettings) -> None:
+        self._clock.follow(fmt)
+        self._windows_ms = self._clock.ms
+        self._take(fmt, settings)
 
     def hear(self, audio: bytes) -> list[VoiceEvent]:
-        self._bytes += len(audio)
+        self._clock.count(audio)
         data = self._rest + audio if self._rest else audio
         whole = len(data) - len(data) % self._window_bytes
         self._rest = data[whole:]
@@ -151,19 +181,20 @@ class TimelineVad:
         turns: ``(start_ms, end_ms)`` of each turn on the clock of the audio, in order.
     """
 
-    def __init__(self, fmt: AudioFormat, turns: Iterable[tuple[int, int]], *, clock_ms: int = 0) -> None:
-        self._format = fmt
-        self._base_ms = clock_ms
-        self._bytes = 0
-        self._edges = [edge for turn in turns for edge in turn if turn[1] > clock_ms]
+    def __init__(self, fmt: AudioFormat, turns: Iterable[tuple[int, int]]) -> None:
+        self._clock = _Clock(fmt)
+        self._edges = [edge for turn in turns for edge in turn]
         self.speaking = False
 
     @property
     def heard_ms(self) -> int:
-        return self._base_ms + self._bytes // self._format.bytes_per_ms
+        return self._clock.ms
+
+    def follow(self, fmt: AudioFormat, settings: VadSettings) -> None:
+        self._clock.follow(fmt)
 
     def hear(self, audio: bytes) -> list[VoiceEvent]:
-        self._bytes += len(audio)
+        self._clock.count(audio)
         events: list[VoiceEvent] = []
         while self._edges and self.heard_ms >= self._edges[0]:
             at_ms = self._edges.pop(0)
@@ -181,10 +212,8 @@ def detector(
     fmt: AudioFormat,
     settings: VadSettings,
     timeline: Iterable[tuple[int, int]] | None,
-    *,
-    clock_ms: int = 0,
 ) -> Detector:
     """Return the detector that a script asks for: its timeline, else energy."""
     if timeline is not None:
-        return TimelineVad(fmt, timeline, clock_ms=clock_ms)
-    return EnergyVad(fmt, settings, clock_ms=clock_ms)
+        return TimelineVad(fmt, timeline)
+    return EnergyVad(fmt, settings)

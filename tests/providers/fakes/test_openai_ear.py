@@ -177,3 +177,28 @@ def test_after_the_idle_time_the_server_commits_silence_and_speaks(dial):
     line.run(3)
     assert line.all("input_audio_buffer.timeout_triggered")
     assert "Are you still there?" in str(line.last("response.done"))
+
+
+def test_other_settings_in_the_middle_of_a_turn_do_not_begin_it_again(dial):
+    line = dial()
+    line.speak(200)
+    detection = {"type": "server_vad", "silence_duration_ms": 200}
+    line.send(
+        "session.update", session={"type": "realtime", "audio": {"input": {"turn_detection": detection}}}
+    )
+    line.speak(200)
+    line.audio(silence(200, PCMU))
+    assert len(line.all("input_audio_buffer.speech_started")) == 1
+    assert line.last("input_audio_buffer.speech_stopped")["audio_end_ms"] == 600
+
+
+def test_a_turn_that_was_heard_without_turn_detection_does_not_stop_with_it(dial):
+    line = dial()
+    line.send("session.update", session={"type": "realtime", "audio": {"input": {"turn_detection": None}}})
+    line.speak(200)
+    detection = {"type": "server_vad", "silence_duration_ms": 200}
+    line.send(
+        "session.update", session={"type": "realtime", "audio": {"input": {"turn_detection": detection}}}
+    )
+    line.audio(silence(300, PCMU))
+    assert not line.all("input_audio_buffer.speech_stopped")

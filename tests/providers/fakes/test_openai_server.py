@@ -262,7 +262,7 @@ async def test_a_fast_client_is_answered_at_once():
                 item={"type": "message", "role": "user", "content": [{"type": "input_text", "text": "x"}]}
             )
             await until(connection, "conversation.item.done")
-        assert loop.time() - begun < 2.0
+        assert loop.time() - begun < 5.0
 
 
 def test_tones_can_be_found_in_a_capture():

@@ -63,9 +63,13 @@ def test_padding_never_reaches_into_the_turn_before():
     assert events == [VoiceStarted(0), VoiceStopped(300), VoiceStarted(300)]
 
 
-def test_a_new_detector_goes_on_with_the_clock():
-    vad = EnergyVad(PCMU, VadSettings(prefix_padding_ms=0), clock_ms=5000)
-    assert hear(vad, silence(100, PCMU) + render(Tone(300, 100), PCMU), PCMU) == [VoiceStarted(5100)]
+def test_another_format_goes_on_with_the_clock_and_the_turn():
+    vad = EnergyVad(PCMU, VadSettings(prefix_padding_ms=0))
+    assert hear(vad, silence(5000, PCMU) + render(Tone(300, 105), PCMU), PCMU) == [VoiceStarted(5000)]
+    vad.follow(PCM16_24K, VadSettings(silence_ms=100))
+    assert vad.speaking
+    assert hear(vad, silence(100, PCM16_24K), PCM16_24K) == [VoiceStopped(5205)]
+    assert vad.heard_ms == 5205
 
 
 def test_resetting_forgets_the_turn_but_not_the_clock():
@@ -114,9 +118,11 @@ def test_a_timeline_speaks_when_it_says():
     assert hear(vad, silence(1000, PCMU), PCMU) == []
 
 
-def test_a_timeline_leaves_out_what_is_over():
-    vad = TimelineVad(PCMU, [(100, 300), (1000, 1200)], clock_ms=500)
-    assert hear(vad, silence(500, PCMU), PCMU) == [VoiceStarted(1000)]
+def test_a_timeline_counts_through_a_change_of_format():
+    vad = TimelineVad(PCMU, [(100, 300), (1000, 1200)])
+    hear(vad, silence(200, PCMU), PCMU)
+    vad.follow(PCM16_24K, VadSettings())
+    assert hear(vad, silence(100, PCM16_24K), PCM16_24K) == [VoiceStopped(300)]
 
 
 def test_a_timeline_is_chosen_where_there_is_one():
