@@ -37,6 +37,7 @@ def processes_of(out):
     return found
 
 
+@pytest.mark.requirement("D-4")
 def test_three_calls_are_answered_and_shown_in_less_than_a_minute(tmp_path):
     began = time.monotonic()
     result = demo(tmp_path)
@@ -48,8 +49,15 @@ def test_three_calls_are_answered_and_shown_in_less_than_a_minute(tmp_path):
     assert result.returncode == 0, result.stdout + result.stderr
     assert took < 60
     assert "FAILED" not in result.stdout
-    for wanted in ("lookup_caller() -> ok", "query_knowledge(", "barge-in: ", "transfer to +12125551234: confirmed",
-                   "phone_number_not_configured", "set-up (INVITE to 200)", "Goodbye."):  # fmt: skip
+    for wanted in (
+        "lookup_caller() -> ok",
+        "query_knowledge(",
+        "barge-in: ",
+        "transfer to +12125551234: confirmed",
+        "phone_number_not_configured",
+        "set-up (INVITE to 200)",
+        "Goodbye.",
+    ):
         assert wanted in result.stdout
     assert (record.reason, record.by) == ("end_call", "agent")
     assert (rate, samples.shape[1]) == (8000, 2)

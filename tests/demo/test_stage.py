@@ -113,9 +113,14 @@ def test_a_sandbox_that_forbids_sockets_gets_a_sentence(monkeypatch):
 
 def test_a_signal_waits_until_a_process_that_is_being_born_is_known():
     happened = []
-    with pytest.raises(KeyboardInterrupt), stage.signals_as_interrupt(), stage.signals_deferred():
-        os.kill(os.getpid(), signal.SIGTERM)
-        happened.append("the block went on")
+
+    def be_interrupted():
+        with stage.signals_as_interrupt(), stage.signals_deferred():
+            os.kill(os.getpid(), signal.SIGTERM)
+            happened.append("the block went on")
+
+    with pytest.raises(KeyboardInterrupt):
+        be_interrupted()
     assert happened == ["the block went on"]
 
 
