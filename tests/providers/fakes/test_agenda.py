@@ -1,11 +1,12 @@
 """Things to do later."""
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from providers.fakes.agenda import Agenda
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 20), max_size=30), st.integers(0, 20))
 def test_what_is_due_happens_in_order_and_the_rest_waits(times, now):
     agenda, done = Agenda(), []

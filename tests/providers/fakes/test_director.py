@@ -1,7 +1,7 @@
 """Decisions of a script: which step, in which order, how often."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from providers.fakes.director import (
@@ -211,6 +211,7 @@ steps:
 SCRIPT = parse_script(EVERYTHING, Path("everything.yaml"))
 
 
+@settings(deadline=None)
 @given(STIMULI)
 def test_no_step_is_used_twice_and_every_question_gets_an_answer(stimuli):
     """``None`` asks for an answer; everything else is noticed."""

@@ -1,7 +1,7 @@
 """Faults as text."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from providers.fakes.faults import FAULTS, Fault, FaultError, Faults, parse_faults
@@ -68,6 +68,7 @@ def test_faults_of_a_connection_come_before_those_of_the_server():
     assert Faults().get("close") is None
 
 
+@settings(deadline=None)
 @given(st.text(max_size=40))
 def test_any_text_is_read_or_refused_with_a_sentence(text):
     try:

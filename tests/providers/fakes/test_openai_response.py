@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from providers.fakes.director import Director
@@ -61,6 +61,7 @@ def play(seconds, *, late=0, stray=0, aside=False):
     return run, [record.event for record in outbox.sent], conversation
 
 
+@settings(deadline=None)
 @given(st.floats(0, 1), st.integers(0, 5), st.integers(0, 5), st.booleans())
 def test_everything_that_was_opened_is_closed(seconds, late, stray, aside):
     run, events, conversation = play(seconds, late=late, stray=stray, aside=aside)

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from providers.fakes.openai_session import Close
@@ -347,6 +347,7 @@ def do(line, deed):
             line.send("conversation.item.create", item={"type": "message"})
 
 
+@settings(deadline=None)
 @given(
     DEEDS,
     st.sampled_from(["", "late_deltas:2,stray_deltas:2", "failed#2,transcript:unordered,rate_limits:before"]),

@@ -1,7 +1,7 @@
 """Client events against the SDK's own parameter types."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from providers.fakes.openai_shapes import Problem, check_event
@@ -107,6 +107,7 @@ JSON = st.recursive(
 KINDS = ["session.update", "conversation.item.create", "response.create", "response.cancel"]
 
 
+@settings(deadline=None)
 @given(
     st.sampled_from(KINDS),
     st.dictionaries(st.sampled_from(["session", "item", "response", "event_id"]), JSON),

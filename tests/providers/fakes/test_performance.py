@@ -1,6 +1,6 @@
 """Reactions in time."""
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from providers.fakes.director import Reaction
@@ -47,6 +47,7 @@ def test_no_acts_are_no_beats():
     assert list(perform(reaction(), PCMU, Pace())) == []
 
 
+@settings(deadline=None)
 @given(
     st.integers(1, 3000),
     st.text(max_size=60),

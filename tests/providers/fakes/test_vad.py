@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from providers.fakes.g711 import encode
@@ -93,6 +93,7 @@ def test_each_recorded_caller_is_one_turn(name):
 PARTS = st.lists(st.tuples(st.booleans(), st.integers(1, 900)), min_size=1, max_size=8)
 
 
+@settings(deadline=None)
 @given(PARTS, st.lists(st.integers(1, 700), min_size=1, max_size=10), st.sampled_from(FORMATS))
 def test_it_does_not_matter_how_the_audio_is_cut(parts, cuts, fmt):
     audio = b"".join(render(Tone(300, ms), fmt) if loud else silence(ms, fmt) for loud, ms in parts)

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from providers.fakes.script_parser import parse_script
@@ -398,6 +398,7 @@ def do(call, deed):
             call.core.take_text("hi", "user")
 
 
+@settings(deadline=None)
 @given(DEEDS)
 def test_whatever_the_call_does_the_events_stay_in_order(deeds):
     call = Talk(parse_script(FUZZ, Path("fuzz.yaml")))
