@@ -279,10 +279,6 @@ class ResponseGate:
     def next_timeout(self) -> float | None:
         return min(self._deadlines.values(), default=None)
 
-    @property
-    def has_to_send(self) -> bool:
-        return bool(self._out)
-
     def to_send(self) -> list[CreateResponse | CancelResponse]:
         ready, self._out = self._out, []
         return ready

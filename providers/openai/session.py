@@ -22,7 +22,13 @@ from websockets.exceptions import ConnectionClosed
 from providers.errors import ProviderRejected, SessionLost
 from providers.openai import wire
 from providers.openai.config import Session, build_openai_session_update, setup_warnings, voice
-from providers.openai.messages import ErrorReported, SessionFacts, SessionUpdated, UpdateSession
+from providers.openai.messages import (
+    ClientMessage,
+    ErrorReported,
+    SessionFacts,
+    SessionUpdated,
+    UpdateSession,
+)
 from providers.openai.state import Conversation
 from providers.types import (
     PCM16_24K,
@@ -85,7 +91,7 @@ class OpenAISession:
         transcribes = settings.transcription_model is not None
         self._conversation = Conversation(facts.output.bytes_per_ms, transcribes=transcribes)
         self._ready: deque[ProviderEvent] = deque(setup_warnings(setup))
-        self._sending = asyncio.Lock()
+        self._outbox: deque[ClientMessage] = deque()
         self._updating = asyncio.Lock()
         self._update_id = 0
         self._update: asyncio.Future[ErrorReported | None] | None = None
@@ -278,10 +284,10 @@ class OpenAISession:
         """Send, report and re-arm after any change of the conversation."""
         self._ready.extend(self._conversation.events())
         self._arm()
-        if self._conversation.has_to_send:
-            async with self._sending:  # the order of the messages is a matter of the conversation
-                for message in self._conversation.to_send():
-                    await self._send(wire.encode(message))
+        # A task that is cancelled while the socket is full leaves the rest to the next one.
+        self._outbox.extend(self._conversation.to_send())
+        while self._outbox:
+            await self._send(wire.encode(self._outbox.popleft()))
 
     async def _send(self, text: str) -> None:
         with suppress(ConnectionClosed):  # the iteration reports it

@@ -238,10 +238,6 @@ class Conversation:
             times.append(self._ending_at)
         return min(times, default=None)
 
-    @property
-    def has_to_send(self) -> bool:
-        return bool(self._out) or self.gate.has_to_send
-
     def to_send(self) -> list[ClientMessage]:
         """Take what is ready for the wire, answers and cuts before requests."""
         ready, self._out = [*self._out, *self.gate.to_send()], []

@@ -398,15 +398,15 @@ async def test_a_set_up_that_fails_says_whether_another_try_helps(faults, error,
 async def test_a_server_that_reads_slowly_makes_us_wait_and_not_grow() -> None:
     async def pour(caller: Caller, sent: list[int]) -> None:
         while True:
-            await caller.session.send_audio(bytes(16_000))
-            sent.append(16_000)
+            await caller.session.send_audio(bytes(64_000))
+            sent.append(64_000)
 
-    async with talk(faults="slow_reader:0.1") as caller:
+    async with talk(faults="slow_reader:0.02") as caller:
         sent: list[int] = []
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.5):
                 await pour(caller, sent)
-        assert 0 < sum(sent) < 8_000_000
+        assert 0 < sum(sent) < 10_000_000
 
 
 # Updates.

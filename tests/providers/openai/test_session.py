@@ -76,6 +76,19 @@ async def collect(session, count: int) -> list:
     return [await anext(session) for _ in range(count)]
 
 
+async def fill(session) -> None:
+    """Send audio until the socket takes no more."""
+    loop = asyncio.get_running_loop()
+    while True:
+        started = loop.time()
+        try:
+            async with asyncio.timeout(0.1):
+                await session.send_audio(bytes(64_000))
+        except TimeoutError:
+            return
+        assert loop.time() - started < 1
+
+
 async def test_audio_goes_out_in_order_as_text_frames(line) -> None:
     server, session = line
     for n in range(50):
@@ -131,6 +144,28 @@ async def test_a_barge_in_cuts_the_item_and_drops_what_comes_late(line) -> None:
     events = await collect(session, 3)
     assert [type(event) for event in events] == [AudioDone, ResponseDone, AudioDelta]
     assert events[-1].item_id == "item_2"
+
+
+async def test_what_a_cancelled_task_could_not_send_is_sent_by_the_next() -> None:
+    """A tool's task ends while the socket is full: its answer and its request must not be lost."""
+    async with HandServer() as server, server.provider().connect(setup()) as session:
+        server.connection.transport.pause_reading()
+        await fill(session)
+        async with asyncio.TaskGroup() as group:
+            await server.send(created(), delta(3000), delta(item_id="item_2"))
+            await collect(session, 2)
+            task = group.create_task(session.interrupt(item_id="item_1", heard_ms=40))
+            await asyncio.sleep(0)
+            task.cancel()
+        server.connection.transport.resume_reading()
+        await session.send_text("after this")
+        kinds = [(await server.receive())["type"] for _ in range(4)]
+        assert kinds == [
+            "conversation.item.truncate",
+            "conversation.item.truncate",
+            "response.cancel",
+            "conversation.item.create",
+        ]
 
 
 async def test_text_is_put_into_the_conversation(line) -> None:
@@ -324,6 +359,17 @@ async def test_what_was_left_out_of_the_set_up_is_told_first() -> None:
     assert [event.code for event in events] == ["vendor_tool_unavailable", "voice_unknown"]
 
 
+async def test_leaving_does_not_wait_for_a_server_that_no_longer_reads() -> None:
+    loop = asyncio.get_running_loop()
+    async with HandServer() as server:
+        async with server.provider().connect(setup()) as session:
+            server.connection.transport.pause_reading()
+            await fill(session)
+            started = loop.time()
+        assert loop.time() - started < 3
+        server.connection.transport.abort()
+
+
 # Updates.
 
 
@@ -430,14 +476,15 @@ async def test_a_late_answer_to_an_update_does_not_confirm_the_next() -> None:
             await updated(server, session, CallUpdate(1, prompt="First."))
         late += applied(server.updates[1])
         async with asyncio.TaskGroup() as group:
-            listening = group.create_task(anext(session))
             second = group.create_task(session.update(CallUpdate(1, prompt="Second.")))
             while len(server.updates) < 3:
                 await asyncio.sleep(0)
-            await server.send(*late)
-            await server.send(*applied(server.updates[2]))
-            await second
-            listening.cancel()
+            await server.send(*late, created(), delta())
+            await anext(session)
+            await asyncio.sleep(0.01)
+            assert not second.done()
+            await server.send(*applied(server.updates[2]), delta())
+            await anext(session)
         assert session._setup.prompt == "Second."
 
 
