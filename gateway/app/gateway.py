@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 
@@ -134,9 +134,9 @@ class Gateway:
                 background = [
                     group.create_task(follow(self.current, self._reloaded), name="config"),
                     group.create_task(self.web.run(), name="web"),
-                    group.create_task(meter, name="meter"),
+                    group.create_task(_listening(meter, "meter"), name="meter"),
                 ]
-                recorder = group.create_task(self.recorder.run(), name="recorder")
+                recorder = group.create_task(_listening(self.recorder.run(), "recorder"), name="recorder")
                 calls = group.create_task(self.switchboard.run(), name="switchboard")
                 gc.collect()
                 gc.freeze()  # what lives for ever is not looked at again by the collector
@@ -212,6 +212,14 @@ class Gateway:
     def _plans(self, settings: Settings) -> Router[Plan]:
         self._sources = ConfigSources(settings, self._http)
         return make_plans(settings, self._providers.use(settings), ToolBuilders(self._sources))
+
+
+async def _listening(work: Coroutine[None, None, None], name: str) -> None:
+    """Run a listener of the event bus; a fault in it must not end anybody's call."""
+    try:
+        await work
+    except Exception:
+        log.exception("listener.failed", listener=name)
 
 
 def _admission(settings: Settings) -> Admission:
