@@ -16,8 +16,8 @@ from tests.kit import sip_text
 
 JUNK = [
     b"\r\n", b"\n", b"\r", b"\0", b'"', b"<", b">", b";", b",", b":", b"@", b"?", b"%", b"\\", b" ", b"\t",
-    b"\xff", b"\xc3\x28", b"4294967296", b"-1", b"SIP/2.0", b";tag=", b"Via: ", b"Require: x\r\n", b"[::", b"\r\n\r\n",
-    b"=",
+    b"\xff", b"\xc3\x28", b"4294967296", b"-1", b"SIP/2.0", b";tag=", b"Via: ", b"Require: x\r\n", b"[::",
+    b"\r\n\r\n", b"=",
 ]  # fmt: skip
 
 
