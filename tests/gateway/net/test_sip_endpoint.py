@@ -1,0 +1,394 @@
+"""The shell over real sockets on loopback, with the short timers of a test."""
+
+import asyncio
+import itertools
+import re
+import socket
+
+import pytest
+
+from gateway.net.sip_endpoint import SipEndpoint
+from gateway.net.sip_tcp import TcpLimits
+from gateway.sip import events as sip
+from gateway.sip.settings import UaSettings
+from gateway.sip.timers import Timers
+from gateway.sip.ua import UserAgent
+from tests.kit import sip_text
+
+ANSWER = b"v=0\r\n"
+QUICK = Timers(t1=0.02, t2=0.08, t4=0.1, timer_d=0.1)
+
+
+class Gateway:
+    """A user agent whose application answers every call, on sockets of its own."""
+
+    def __init__(self, *, allow=True, answer=True, timers=QUICK, tcp_limits=None):
+        count = itertools.count(1)
+        self.ua = UserAgent(UaSettings(timers=timers), lambda: f"tk{next(count)}")
+        self.events: list[sip.SipEvent] = []
+        self.denied: list[str] = []
+        self.answer = answer
+        self.news = asyncio.Event()
+        self.endpoint = SipEndpoint(
+            self.ua,
+            allowed=lambda host: allow,
+            on_event=self.on_event,
+            on_denied=self.denied.append,
+            tcp_limits=tcp_limits,
+        )
+
+    def now(self) -> float:
+        return asyncio.get_running_loop().time()
+
+    def on_event(self, event):
+        self.events.append(event)
+        self.news.set()
+        if isinstance(event, sip.CallOffered) and self.answer:
+            self.ua.ring(event.call, now=self.now())
+            self.ua.answer(event.call, ANSWER, now=self.now())
+            self.endpoint.settle()  # harmless inside of an event
+
+    async def __aenter__(self):
+        await self.endpoint.listen_udp("127.0.0.1", 0)
+        await self.endpoint.listen_tcp("127.0.0.1", 0)
+        (_, *self.udp), (_, *self.tcp) = self.endpoint.addresses
+        return self
+
+    async def __aexit__(self, *_):
+        await self.endpoint.close()
+
+    async def until(self, kind):
+        async with asyncio.timeout(3):
+            while not (found := [event for event in self.events if isinstance(event, kind)]):
+                self.news.clear()
+                await self.news.wait()
+        return found[0]
+
+
+class Phone(asyncio.DatagramProtocol):
+    """A UDP socket with the peer's side."""
+
+    def __init__(self, gateway: Gateway, host="127.0.0.1"):
+        self.gateway = gateway
+        self.host = host
+        self.arrived: asyncio.Queue = asyncio.Queue()
+        self.closed = asyncio.Event()
+
+    def datagram_received(self, data, addr):
+        self.arrived.put_nowait(data)
+
+    def connection_lost(self, exc):
+        self.closed.set()
+
+    def send(self, data: bytes, to=None):
+        self.transport.sendto(data, tuple(to or self.gateway.udp))
+
+    async def receive(self) -> sip_text.Message:
+        async with asyncio.timeout(3):
+            return sip_text.read(await self.arrived.get())
+
+    async def silent(self, after=0.1) -> bool:
+        try:
+            async with asyncio.timeout(after):
+                await self.arrived.get()
+        except TimeoutError:
+            return True
+        return False
+
+    async def __aenter__(self):
+        loop = asyncio.get_running_loop()
+        self.transport, _ = await loop.create_datagram_endpoint(lambda: self, local_addr=(self.host, 0))
+        self.port = self.transport.get_extra_info("sockname")[1]
+        return self
+
+    async def __aexit__(self, *_):
+        self.transport.close()
+        await self.closed.wait()
+
+
+def request(
+    method, place, *, transport="UDP", branch="1", cseq=1, to_tag="", body="", contact=None, rport=";rport"
+):
+    to = "<sip:100@gw>" + (f";tag={to_tag}" if to_tag else "")
+    headers = [
+        ("Via", f"SIP/2.0/{transport} {place};branch=z9hG4bK{branch}{rport}"),
+        ("From", "<sip:me@phone>;tag=f"),
+        ("To", to),
+        ("Call-ID", "c1"),
+        ("CSeq", f"{cseq} {method}"),
+        ("Contact", contact or f"<sip:me@{place};transport={transport.lower()}>"),
+    ]
+    return sip_text.write(f"{method} sip:100@gw SIP/2.0", headers, body)
+
+
+async def test_a_whole_call_over_udp():
+    async with Gateway(timers=Timers()) as gateway:
+        async with Phone(gateway) as phone:
+            place = f"{phone.host}:{phone.port}"
+            phone.send(request("INVITE", place, body="v=0\r\n"))
+            trying, ringing, ok = [await phone.receive() for _ in range(3)]
+            assert [trying.status, ringing.status, ok.status] == [100, 180, 200]
+            assert ok["contact"] == f"<sip:127.0.0.1:{gateway.udp[1]}>"
+            phone.send(request("ACK", place, branch="2", to_tag=ok.tag("to")))
+            confirmed = await gateway.until(sip.CallConfirmed)
+            gateway.ua.bye(confirmed.call, now=gateway.now())
+            gateway.endpoint.settle()
+            bye = await phone.receive()
+            assert bye.start.startswith(f"BYE sip:me@{place}")
+            phone.send(sip_text.respond(bye, 200, "OK"))
+
+            assert await phone.silent()
+            assert gateway.ua.dialogs == 0
+
+
+async def test_the_timer_runs_by_itself():
+    async with Gateway() as gateway:
+        async with Phone(gateway) as phone:
+            phone.send(request("INVITE", f"{phone.host}:{phone.port}"))
+            ended = await gateway.until(sip.CallEnded)  # 64 * 20 ms without an ACK
+            got = [await phone.receive() for _ in range(8)]
+
+            assert ended.reason == "ack_timeout"
+            assert [message.status for message in got[:6]] == [100, 180, 200, 200, 200, 200]
+
+
+async def test_a_stranger_gets_no_service_and_no_answer():
+    async with Gateway(allow=False) as gateway:
+        async with Phone(gateway) as phone:
+            phone.send(request("OPTIONS", "phone"))
+            assert await phone.silent()
+        reader, writer = await asyncio.open_connection(*gateway.tcp)
+        writer.write(request("OPTIONS", "phone", transport="TCP"))
+        async with asyncio.timeout(2):
+            try:
+                assert await reader.read() == b""
+            except ConnectionResetError:
+                pass
+        writer.close()
+
+        assert gateway.denied == ["127.0.0.1", "127.0.0.1"]
+        assert gateway.events == []
+
+
+@pytest.mark.parametrize(("wildcard", "host"), [("0.0.0.0", "127.0.0.1"), ("::", "::1")])
+async def test_behind_a_wildcard_the_contact_is_the_address_that_the_peer_reached(wildcard, host):
+    async with Gateway() as gateway:
+        await gateway.endpoint.listen_udp(wildcard, 0)
+        port = gateway.endpoint.addresses[-1][2]
+        async with Phone(gateway, host) as phone:
+            phone.send(request("OPTIONS", "phone"), (host, port))
+            ok = await phone.receive()
+
+        shown = f"[{host}]" if ":" in host else host
+        assert ok["contact"] == f"<sip:{shown}:{port}>"
+
+
+async def tcp_message(reader) -> sip_text.Message:
+    async with asyncio.timeout(3):
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = int(re.search(rb"Content-Length: (\d+)", head)[1])
+        return sip_text.read(head + await reader.readexactly(length))
+
+
+async def test_a_whole_call_over_one_tcp_connection():
+    async with Gateway() as gateway:
+        reader, writer = await asyncio.open_connection(*gateway.tcp)
+        writer.write(request("INVITE", "phone", transport="TCP", body="v=0\r\n"))
+        *_, ok = [await tcp_message(reader) for _ in range(3)]
+        writer.write(request("ACK", "phone", transport="TCP", branch="2", to_tag=ok.tag("to")))
+        confirmed = await gateway.until(sip.CallConfirmed)
+        gateway.ua.bye(confirmed.call, now=gateway.now())
+        gateway.endpoint.settle()
+        while (bye := await tcp_message(reader)).method != "BYE":
+            pass  # a 200 that crossed the ACK
+        writer.write(sip_text.respond(bye, 200, "OK"))
+        writer.write(b"\r\n\r\n")
+        async with asyncio.timeout(2):
+            assert await reader.readexactly(2) == b"\r\n"
+
+        assert gateway.ua.dialogs == 0
+        assert gateway.endpoint.connections == 1
+        writer.close()
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        b"BYE sip:a@h SIP/2.0\r\nVia: SIP/2.0/TCP h;branch=z9hG4bKq\r\nCSeq: 1 BYE\r\n\r\n",
+        request("OPTIONS", "phone", transport="TCP").replace(b"Content-Length: 0", b"Content-Length: -5"),
+    ],
+    ids=["missing length", "negative length"],
+)
+@pytest.mark.report("BR-046")
+async def test_a_stream_that_lost_its_frames_gets_400_and_is_closed(broken):
+    async with Gateway() as gateway:
+        reader, writer = await asyncio.open_connection(*gateway.tcp)
+        writer.write(broken)
+
+        assert (await tcp_message(reader)).status == 400
+        async with asyncio.timeout(2):
+            assert await reader.read() == b""
+        writer.close()
+
+
+class Listener:
+    """A TCP server of the peer."""
+
+    async def __aenter__(self):
+        self.arrived: asyncio.Queue = asyncio.Queue()
+        self.writers: list[asyncio.StreamWriter] = []
+        self.server = await asyncio.start_server(self.take, "127.0.0.1", 0)
+        self.port = self.server.sockets[0].getsockname()[1]
+        return self
+
+    async def take(self, reader, writer):
+        self.writers.append(writer)
+        try:
+            while True:
+                self.arrived.put_nowait(await tcp_message(reader))
+        except (asyncio.IncompleteReadError, TimeoutError, ConnectionError):
+            writer.close()
+
+    async def __aexit__(self, *_):
+        self.server.close()
+        for writer in self.writers:
+            writer.close()
+        await self.server.wait_closed()
+
+
+async def test_when_the_connection_is_gone_the_answer_goes_to_the_via():
+    async with Gateway(answer=False) as gateway, Listener() as peer:
+        _, writer = await asyncio.open_connection(*gateway.tcp)
+        writer.write(request("INVITE", f"127.0.0.1:{peer.port}", transport="TCP"))
+        offered = await gateway.until(sip.CallOffered)
+        writer.transport.abort()
+        async with asyncio.timeout(2):
+            while gateway.endpoint.connections:
+                await asyncio.sleep(0)
+        gateway.ua.answer(offered.call, ANSWER, now=gateway.now())
+        gateway.endpoint.settle()
+        async with asyncio.timeout(2):
+            ok = await peer.arrived.get()
+
+        assert ok.status == 200
+        assert gateway.endpoint.connections == 1
+
+
+async def test_when_nothing_can_be_reached_the_call_ends():
+    async with Gateway(answer=False) as gateway:
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            dead = taken.getsockname()[1]
+        _, writer = await asyncio.open_connection(*gateway.tcp)
+        writer.write(request("INVITE", f"127.0.0.1:{dead}", transport="TCP"))
+        offered = await gateway.until(sip.CallOffered)
+        writer.transport.abort()
+        async with asyncio.timeout(2):
+            while gateway.endpoint.connections:
+                await asyncio.sleep(0)
+        gateway.ua.answer(offered.call, ANSWER, now=gateway.now())
+        gateway.endpoint.settle()
+
+        assert await gateway.until(sip.CallEnded) == sip.CallEnded(
+            offered.call, by_peer=False, reason="transport"
+        )
+
+
+async def test_a_request_follows_a_tcp_contact_of_a_udp_caller():
+    async with Gateway() as gateway, Listener() as peer:
+        async with Phone(gateway) as phone:
+            contact = f"<sip:me@127.0.0.1:{peer.port};transport=tcp>"
+            phone.send(request("INVITE", f"127.0.0.1:{phone.port}", contact=contact))
+            *_, ok = [await phone.receive() for _ in range(3)]
+            phone.send(request("ACK", f"127.0.0.1:{phone.port}", branch="2", to_tag=ok.tag("to")))
+            confirmed = await gateway.until(sip.CallConfirmed)
+            gateway.ua.bye(confirmed.call, now=gateway.now())
+            gateway.endpoint.settle()
+            async with asyncio.timeout(2):
+                bye = await peer.arrived.get()
+
+            assert bye.method == "BYE"
+            assert bye["via"].startswith("SIP/2.0/TCP")
+
+
+@pytest.mark.parametrize(("name", "found"), [("localhost", True), ("host.invalid", False)])
+async def test_a_contact_that_is_a_name_is_looked_up_or_the_source_is_used(name, found):
+    async with Gateway(timers=Timers()) as gateway:
+        async with Phone(gateway) as phone, Phone(gateway) as target:
+            contact = f"<sip:me@{name}:{target.port}>"
+            phone.send(request("INVITE", f"127.0.0.1:{phone.port}", contact=contact))
+            *_, ok = [await phone.receive() for _ in range(3)]
+            phone.send(request("ACK", f"127.0.0.1:{phone.port}", branch="2", to_tag=ok.tag("to")))
+            confirmed = await gateway.until(sip.CallConfirmed)
+            gateway.ua.bye(confirmed.call, now=gateway.now())
+            gateway.endpoint.settle()
+            bye = await (target if found else phone).receive()
+
+            assert bye.method == "BYE"
+
+
+async def test_rubbish_does_not_stop_the_service():
+    async with Gateway() as gateway:
+        async with Phone(gateway) as phone:
+            for data in (
+                b"",
+                b"\0" * 2000,
+                b"INVITE",
+                b"\xff" * 60_000,
+                b"SIP/2.0 200 OK\r\n\r\n",
+                b"\r\n\r\n",
+            ):
+                phone.send(data)
+            phone.send(request("OPTIONS", f"127.0.0.1:{phone.port}"))
+
+            assert (await phone.receive()).status == 200
+
+
+async def test_a_handler_that_fails_loses_no_other_event_and_no_answer():
+    async with Gateway() as gateway:
+        loop = asyncio.get_running_loop()
+        raised = []
+        loop.set_exception_handler(lambda _, context: raised.append(context["exception"]))
+        take = gateway.endpoint._on_event
+
+        def fail_once(event):
+            gateway.endpoint._on_event = take
+            raise RuntimeError("a bug of the application")
+
+        gateway.endpoint._on_event = fail_once
+        async with Phone(gateway) as phone:
+            phone.send(request("MESSAGE", f"127.0.0.1:{phone.port}"))
+            refused = await phone.receive()
+
+        assert refused.status == 405
+        assert [str(error) for error in raised] == ["a bug of the application"]
+
+
+async def test_close_leaves_nothing_behind():
+    gateway = Gateway(tcp_limits=TcpLimits(connect_after=30.0))
+    async with gateway:
+        reader, writer = await asyncio.open_connection(*gateway.tcp)
+        writer.write(request("OPTIONS", "phone", transport="TCP"))
+        assert (await tcp_message(reader)).status == 200
+        async with Phone(gateway) as phone:
+            phone.send(
+                request("INVITE", f"127.0.0.1:{phone.port}", contact="<sip:a@192.0.2.1:9;transport=tcp>")
+            )
+            *_, ok = [await phone.receive() for _ in range(3)]
+            phone.send(request("ACK", f"127.0.0.1:{phone.port}", branch="2", to_tag=ok.tag("to")))
+            confirmed = await gateway.until(sip.CallConfirmed)
+        gateway.ua.bye(confirmed.call, now=gateway.now())
+        gateway.endpoint.settle()  # starts to connect to an address that never answers
+    writer.close()
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as again:
+        again.bind(tuple(gateway.udp))
+
+    assert {task.get_name() for task in asyncio.all_tasks() if task.get_name().startswith("sip ")} == set()
+    gateway.endpoint.settle()  # harmless after the end
+
+
+async def test_an_endpoint_that_never_listened_can_be_closed():
+    gateway = Gateway()
+    gateway.endpoint.settle()
+    await gateway.endpoint.close()
+
+    assert gateway.endpoint.addresses == []
