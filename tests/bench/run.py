@@ -24,7 +24,7 @@ sys.path.insert(0, str(ROOT))  # `make bench` starts this file itself
 from deploy.demo.stage import Stage, StageError, free_port, python, signals_as_interrupt  # noqa: E402
 from tests.bench.contenders import CONTENDERS, Contender, wait_for_port  # noqa: E402
 from tests.bench.machine import description, pinned, two_cores, wait_quiet  # noqa: E402
-from tests.bench.verdict import CALLS, Run, judge, ratios, table  # noqa: E402
+from tests.bench.verdict import CALLS, Run, holds, judge, ratios, table  # noqa: E402
 
 SERIES = ("minimal-uvloop", "rtp_fast-paced", "trunkline")
 MORE_CALLS = (160, 200, 250, 300)
@@ -69,6 +69,11 @@ def run_series(given: argparse.Namespace) -> list[Run]:
     return runs
 
 
+def conclusions(runs: list[Run]) -> list[str]:
+    held = holds(runs)
+    return [*ratios(runs), *([f"trunkline held {held} calls without a fault"] if held else [])]
+
+
 def write(runs: list[Run], faults: list[str], folder: Path) -> Path:
     """Write the evidence: every run as a JSON line, and a page."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -81,7 +86,7 @@ def write(runs: list[Run], faults: list[str], folder: Path) -> Path:
     page.write_text(
         f"# Density, {time.strftime('%d %B %Y')}\n\n"
         f"`make bench` at commit {commit or 'unknown'}: {verdict}.\n\n"
-        f"{table(runs)}\n\n" + "".join(f"* {line}\n" for line in ratios(runs)) + "\n"
+        f"{table(runs)}\n\n" + "".join(f"* {line}\n" for line in conclusions(runs)) + "\n"
         f"{description()}. Server alone on one core, load and fake model on another; callers speak 600 ms "
         "every 5 s, the fake answers with 6 s of speech, the next turn interrupts it. Gaps are those of a "
         "player with 60 ms of buffer. Compare CPU within one series only: the same run hours apart differs "
@@ -119,7 +124,7 @@ def main() -> int:
             print("interrupted; every process that was started is gone", file=sys.stderr)
             return 130
     faults = judge(runs, given.calls[0]) if "trunkline" in given.servers else []
-    print("\n" + table(runs) + "\n\n" + "\n".join(ratios(runs)))
+    print("\n" + table(runs) + "\n\n" + "\n".join(conclusions(runs)))
     print(f"\n{write(runs, faults, given.out)}")
     for fault in faults:
         print(f"FAILED: {fault}", file=sys.stderr)

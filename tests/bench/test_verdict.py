@@ -2,7 +2,7 @@ import copy
 
 import pytest
 
-from tests.bench.verdict import Run, judge, ratio, ratios, table
+from tests.bench.verdict import Run, holds, judge, ratio, ratios, table
 
 GOOD = {
     "n": 120,
@@ -72,7 +72,18 @@ def test_a_series_without_trunkline_or_with_fewer_calls_does_not_pass():
 def test_a_call_must_not_cost_more_than_the_minimal_bridges():
     (fault,) = judge([run(cpu_s_per_call_min=0.7), run("minimal-uvloop", cpu_s_per_call_min=0.6)])
 
-    assert "costs 1.167 times" in fault
+    assert fault == "a call costs 1.167 times what it costs minimal-uvloop, 1.0 times are allowed"
+
+
+def test_a_call_must_not_cost_much_more_than_the_bare_bridges():
+    (fault,) = judge([run(cpu_s_per_call_min=0.4), run("rtp_fast-paced", cpu_s_per_call_min=0.1)])
+
+    assert fault == "a call costs 4.0 times what it costs rtp_fast-paced, 3.2 times are allowed"
+
+
+def test_trunkline_holds_the_most_calls_that_it_carried_without_a_fault():
+    assert holds([run(), run(n=160), run(n=200, talk__gaps=3), run("rtp_fast-paced", n=300)]) == 160
+    assert holds([run("rtp_fast-paced")]) == 0
 
 
 def test_ratios_compare_the_best_runs_at_the_same_number_of_calls():

@@ -12,8 +12,8 @@ LAG_P99_MS = 5.0
 """A load that is later than this measures itself."""
 FOREIGN_PCT = 25.0
 """Other work on the machine, in per cent of one core, that makes a run worth repeating."""
-MINIMAL_RATIO = 1.0
-"""CPU for a call and minute, beside the minimal bridge's in the same series, at most."""
+RATIOS = {"minimal-uvloop": 1.0, "rtp_fast-paced": 3.2}
+"""CPU for a call and minute, beside another server's in the same series, at most."""
 
 Result = dict[str, object]
 
@@ -93,10 +93,19 @@ def judge(runs: Sequence[Run], calls: int = CALLS) -> list[str]:
         return [f"trunkline with {calls} calls: {fault}" for fault in ours[-1].faults()]
     if all(run.lag_p99_ms > LAG_P99_MS for run in ours):
         return [f"the load was {ours[-1].lag_p99_ms} ms late (p99): the machine is too busy to measure"]
-    beside = ratio(runs, "trunkline", "minimal-uvloop", calls)
-    if beside is not None and beside > MINIMAL_RATIO:
-        return [f"a call costs {beside} times what the minimal bridge's costs, {MINIMAL_RATIO} are allowed"]
-    return []
+    beside = {name: ratio(runs, "trunkline", name, calls) for name in RATIOS}
+    return [
+        f"a call costs {value} times what it costs {name}, {RATIOS[name]} times are allowed"
+        for name, value in beside.items()
+        if value is not None and value > RATIOS[name]
+    ]
+
+
+def holds(runs: Sequence[Run]) -> int:
+    """Return the most calls that trunkline carried without a fault."""
+    return max(
+        (run.calls for run in runs if run.contender == "trunkline" and not list(run.faults())), default=0
+    )
 
 
 HEADINGS = (
@@ -138,7 +147,7 @@ def ratios(runs: Sequence[Run]) -> list[str]:
     """Return one line for each number of calls at which trunkline can be compared."""
     lines = []
     for calls in sorted({run.calls for run in runs if run.contender == "trunkline"}):
-        for other in ("rtp_fast-paced", "minimal-uvloop"):
+        for other in RATIOS:
             value = ratio(runs, "trunkline", other, calls)
             if value is not None:
                 lines.append(f"CPU for a call, trunkline : {other} = {value} : 1 ({calls} calls)")
