@@ -60,6 +60,7 @@ TALK = """
       - {on: caller_turn, heard: "It is me", say: {tone: 500, ms: 2000, text: "Good to hear you"}}
       - {on: caller_turn, say: {tone: 600, ms: 1000, text: "Goodbye"}}
 """
+LONG = TALK.replace("ms: 1000", "ms: 30000", 1)  # its greeting cannot be over before a cancel arrives
 TOOLS = """
     speech: {speed: 50}
     steps:
@@ -168,7 +169,7 @@ async def test_parallel_tools_are_one_batch_with_one_answer_each_and_one_respons
 
 async def test_a_barge_in_is_cut_where_it_was_heard() -> None:
     """Faults 3, 6 and 7: no cancel that fails, no cut that is refused."""
-    async with talk(faults="late_deltas:3#2") as caller:
+    async with talk(TALK.replace("ms: 2000", "ms: 30000"), "late_deltas:3#2") as caller:
         await caller.session.respond()
         await caller.hear_until(ResponseDone)
         await caller.say()
@@ -205,7 +206,7 @@ async def test_an_answer_that_is_generated_but_still_plays_is_cut() -> None:
 
 async def test_what_comes_after_a_cancelled_response_is_dropped() -> None:
     """Fault 5 and late deltas: nothing of an interrupted response is heard."""
-    async with talk(faults="stray_deltas:3#1") as caller:
+    async with talk(LONG, "stray_deltas:3#1") as caller:
         await caller.session.respond()
         await caller.hear_until(AudioDelta)
         heard = caller.voice()
@@ -219,7 +220,7 @@ async def test_what_comes_after_a_cancelled_response_is_dropped() -> None:
 
 async def test_an_interruption_before_the_greeting_began_silences_it() -> None:
     """Fault 5."""
-    async with talk() as caller:
+    async with talk(LONG) as caller:
         await caller.session.respond()
         await caller.session.interrupt(item_id="", heard_ms=0)
         done = (await caller.hear_until(ResponseDone))[-1]
@@ -231,7 +232,7 @@ async def test_an_interruption_before_the_greeting_began_silences_it() -> None:
 async def test_requests_at_any_time_never_collide() -> None:
     """Faults 1 and 2: while one is pending, runs, or is being cancelled."""
     async with talk(
-        TALK + '      - {on: {text: ".*"}, repeat: true, say: {tone: 700, ms: 200, text: More}}'
+        LONG + '      - {on: {text: ".*"}, repeat: true, say: {tone: 700, ms: 200, text: More}}'
     ) as caller:
         for n in range(3):
             await caller.session.send_text(f"note {n}")
