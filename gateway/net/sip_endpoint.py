@@ -226,13 +226,14 @@ class SipEndpoint:
 
     def _deliver_tcp(self, delivery: _Delivery) -> bool:
         assert self._tcp is not None
-        flow = delivery.flow
-        connection = self._tcp.by_flow(flow)
+        flow, key = delivery.flow, ("tcp", delivery.flow.remote)
+        # Behind what waits already, though the connection may have come up in this very moment.
+        connection = None if not flow.id and key in self._waiting else self._tcp.by_flow(flow)
         if connection is not None:
             return connection.send(delivery.outgoing.data)
         if flow.id:
             return False
-        return self._wait(("tcp", flow.remote), delivery, self._connect(flow.remote))
+        return self._wait(key, delivery, self._connect(flow.remote))
 
     def _wait(self, key: tuple[str, Address], delivery: _Delivery, work: Coroutine[None, None, None]) -> bool:
         """Queue a message behind the task that makes its way; start that task if it does not run."""

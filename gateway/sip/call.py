@@ -24,6 +24,7 @@ from gateway.sip.invite_server import InviteServerTransaction
 from gateway.sip.kit import ExtraHeaders, Kit
 from gateway.sip.message import Request
 from gateway.sip.respond import ALLOW
+from gateway.sip.text import require_safe
 from gateway.sip.transaction import (
     AckReceived,
     CancelReceived,
@@ -134,7 +135,7 @@ class IncomingCall:
         """
         if self.state is CallState.OFFERED:
             raise LocalProtocolError("cannot hang up an unanswered call: reject it")
-        self._bye_reason = reason
+        self._bye_reason = require_safe(reason)
         waiting = self.state is CallState.ANSWERED
         self._end("local", by_peer=False, now=now, keep_unacked=waiting)
         if waiting:

@@ -9,9 +9,6 @@ from gateway.sip.message import Request
 from gateway.sip.respond import ACCEPT, ALLOW, ALLOWED_METHODS
 from gateway.sip.uri import scheme_of
 
-SUPPORTED: frozenset[str] = frozenset()
-"""Option tags that we serve: none so far, so every ``Require`` is refused."""
-
 _SCHEMES = frozenset({"sip", "sips", "tel"})
 
 
@@ -38,9 +35,9 @@ def inspect(request: Request) -> Refusal | None:
         return Refusal(405, f"method {request.method[:40]}", (("Allow", ALLOW),))
     if scheme_of(request.uri) not in _SCHEMES:
         return Refusal(416, "the scheme of the Request-URI")
-    unknown = [tag for tag in request.headers.tokens("Require") if tag not in SUPPORTED]
-    if unknown:
-        return Refusal(420, "a required extension", (("Unsupported", ", ".join(unknown)),))
+    required = request.headers.tokens("Require")
+    if required:  # we serve no extension that has an option tag, and name none in Supported
+        return Refusal(420, "a required extension", (("Unsupported", ", ".join(required)),))
     if request.method in {"INVITE", "UPDATE"} and not _accepts_sdp(request):
         return Refusal(406, "SDP is not accepted")
     return None

@@ -11,6 +11,7 @@ from gateway.sip.events import ReferAnswered, ReferProgressed
 from gateway.sip.kit import ExtraHeaders, Kit
 from gateway.sip.message import Response
 from gateway.sip.refer import ReferState, ReferSubscription, event_of
+from gateway.sip.text import require_safe
 from gateway.sip.transaction import ResponseReceived, Terminated, TransactionEvent
 from gateway.sip.transactions import Served
 from gateway.sip.uri import scheme_of
@@ -74,7 +75,7 @@ class Transfer:
         if _NUMBER.fullmatch(target):
             target = f"sip:{target.replace('#', '%23')}@{self._call.remote_place}"
         try:
-            scheme_of(target)
+            scheme_of(require_safe(target))
         except ValueError as error:
             raise LocalProtocolError(f"cannot transfer to {target[:80]!r}") from error
         extra = (("Refer-To", f"<{target}>"), ("Referred-By", f"<{self._call.local_uri}>"))

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from gateway.sip.agenda import Agenda
 from gateway.sip.body import UnsupportedBody, find_sdp
 from gateway.sip.call import CallState, IncomingCall
-from gateway.sip.checks import SUPPORTED, UNSUPPORTED_MEDIA, inspect
+from gateway.sip.checks import UNSUPPORTED_MEDIA, inspect
 from gateway.sip.dialog import Dialog, DialogKey, dialog_key
 from gateway.sip.errors import LocalProtocolError
 from gateway.sip.events import CallOffered, MessageDropped, RequestRefused, SipEvent
@@ -68,10 +68,6 @@ class UserAgent:
     def transactions(self) -> int:
         """Transactions in memory, both sides."""
         return self._transactions.served_count + self._transactions.sent_count
-
-    @property
-    def draining(self) -> bool:
-        return self._draining
 
     # Outputs.
 
@@ -241,11 +237,9 @@ class UserAgent:
         if self._draining:
             self._refuse(served, 503, "draining", now, extra=self._retry_after)
             return
-        extra = [("Allow", ALLOW), ("Accept", ACCEPT)]
-        if SUPPORTED:
-            extra.append(("Supported", ", ".join(sorted(SUPPORTED))))
+        extra = (("Allow", ALLOW), ("Accept", ACCEPT))
         contact = contact_uri(self._settings, flow)
-        self._kit.respond(served, 200, tag=self._token(), contact=contact, extra=tuple(extra), now=now)
+        self._kit.respond(served, 200, tag=self._token(), contact=contact, extra=extra, now=now)
 
     def _receive_invite(self, served: Served, flow: Flow, now: float) -> None:
         request = served.request

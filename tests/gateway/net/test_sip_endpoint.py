@@ -310,6 +310,38 @@ async def test_a_request_follows_a_tcp_contact_of_a_udp_caller():
             assert bye["via"].startswith("SIP/2.0/TCP")
 
 
+async def test_messages_wait_in_order_for_a_connection_and_the_last_place_is_not_exceeded(monkeypatch):
+    monkeypatch.setattr("gateway.net.sip_endpoint._WAITING", 2)
+    async with Gateway(timers=Timers()) as gateway, Listener() as peer, Phone(gateway) as phone:
+        calls = []
+        for n in range(3):
+            invite = request(
+                "INVITE",
+                f"127.0.0.1:{phone.port}",
+                branch=f"i{n}",
+                contact=f"<sip:me{n}@127.0.0.1:{peer.port};transport=tcp>",
+            ).replace(b"Call-ID: c1", b"Call-ID: c%d" % n)
+            phone.send(invite)
+            *_, ok = [await phone.receive() for _ in range(3)]
+            ack = request("ACK", f"127.0.0.1:{phone.port}", branch=f"a{n}", to_tag=ok.tag("to"))
+            phone.send(ack.replace(b"Call-ID: c1", b"Call-ID: c%d" % n))
+            calls.append(gateway.events[-1].call)
+            async with asyncio.timeout(2):
+                while not isinstance(gateway.events[-1], sip.CallConfirmed):
+                    gateway.news.clear()
+                    await gateway.news.wait()
+        for call in calls:
+            gateway.ua.bye(call, now=gateway.now())
+        gateway.endpoint.settle()
+        async with asyncio.timeout(2):
+            first, second = await peer.arrived.get(), await peer.arrived.get()
+
+        assert [first["call-id"], second["call-id"]] == ["c0", "c1"]
+        third = await phone.receive()  # no place left: it goes the other way
+        assert (third.method, third["call-id"]) == ("BYE", "c2")
+        assert gateway.endpoint.connections == 1
+
+
 @pytest.mark.parametrize(("name", "found"), [("localhost", True), ("host.invalid", False)])
 async def test_a_contact_that_is_a_name_is_looked_up_or_the_source_is_used(name, found):
     async with Gateway(timers=Timers()) as gateway:

@@ -89,6 +89,11 @@ def test_one_known_form_of_an_alternative_is_enough():
         find_sdp(headers("multipart/mixed;boundary=b"), body)
 
 
+def test_a_part_with_broken_headers_is_unsupported():
+    with pytest.raises(UnsupportedBody, match="malformed"):
+        find_sdp(headers("multipart/mixed;boundary=b"), b"--b\r\n folded: x\r\n\r\n" + SDP + b"\r\n--b--")
+
+
 def test_nesting_has_an_end():
     body = SDP
     kind = "application/sdp"

@@ -170,6 +170,15 @@ def test_a_rejection_cannot_smuggle_a_header(rig):
     assert statuses(rig.sent()) == [404]
 
 
+def test_a_bye_cannot_smuggle_a_header_and_may_be_tried_again(rig):
+    made = rig.confirmed()
+    with pytest.raises(ValueError, match="line break"):
+        rig.ua.bye(made.call, reason="a\r\nB: c", now=rig.now)
+    assert (rig.sent(), rig.events()) == ([], [])
+    rig.ua.bye(made.call, now=rig.now)
+    assert [message.method for message in rig.sent()] == ["BYE"]
+
+
 def test_a_call_that_nobody_answers_ends_with_480(rig):
     call = rig.offered()
     log = rig.advance(180.0)
@@ -483,6 +492,27 @@ def test_a_reinvite_that_overtakes_the_ack_confirms_the_call(rig):
     assert rig.feed(request("ACK", branch="late", to_tag=made.to_tag)) == []
     rig.ua.answer_reoffer(made.call, ANSWER, now=rig.now)
     assert statuses(rig.sent()) == [200]
+
+
+def test_an_ack_with_the_branch_of_its_reinvite_counts_too(rig):
+    made = rig.confirmed()
+    rig.feed(in_dialog("INVITE", made, body=OFFER))
+    rig.ua.answer_reoffer(made.call, ANSWER, now=rig.now)
+    rig.sent()
+    rig.feed(request("ACK", branch="INVITE2", to_tag=made.to_tag, cseq=2))
+
+    assert rig.advance(60.0) == []
+    assert rig.ua.active_calls == 1
+
+
+def test_a_reinvite_on_a_failed_flow_is_forgotten(rig):
+    made = rig.confirmed()
+    rig.feed(in_dialog("INVITE", made, body=OFFER))
+    rig.ua.transport_failed(UDP, now=rig.now)
+
+    assert rig.ua.answer_reoffer(made.call, ANSWER, now=rig.now)
+    assert rig.sent() == []
+    assert rig.ua.active_calls == 1
 
 
 def test_a_reinvite_without_its_ack_ends_the_call(rig):

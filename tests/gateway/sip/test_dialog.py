@@ -86,6 +86,7 @@ def test_the_target_follows_the_peers_contact():
     )
     assert built(it).uri == "sip:bob@198.51.100.9:5080"
     it.refresh_target(parse_message(request("UPDATE", cseq=3, contact="")))
+    it.refresh_target(parse_message(request("UPDATE", cseq=4, contact="*")))
 
     assert built(it).uri == "sip:bob@198.51.100.9:5080"
 
@@ -139,6 +140,11 @@ def test_a_contact_that_is_the_source_needs_no_other_way():
 
 def test_what_is_no_sip_uri_is_reached_where_it_came_from():
     assert path("<tel:+1212>", SOURCE) == (SOURCE, None)
+
+
+def test_a_route_that_nobody_can_read_leads_back_to_the_source():
+    assert path("<sip:a@192.0.2.99>", SOURCE, route="rubbish") == (SOURCE, None)
+    assert built(dialog(extra=(("Record-Route", "rubbish"),))).headers.get_all("Route") == ["rubbish"]
 
 
 def test_a_connection_is_used_again_and_the_contact_is_the_second_way():

@@ -60,7 +60,9 @@ def test_a_bare_number_is_one_of_the_peers_own(rig, made, target, uri):
     assert refer(rig, made, target)["refer-to"] == uri
 
 
-@pytest.mark.parametrize("target", ["", "sales", "sip:a@h>\r\nX: y", "sip:a b@h", "sip:a@h>", "1234\r\n"])
+@pytest.mark.parametrize(
+    "target", ["", "sales", "sip:a@h>\r\nX: y", "sip:a b@h", "sip:a@h>", "1234\r\n", "sip:\ud800@h"]
+)
 def test_what_is_no_target_is_refused_before_anything_is_sent(rig, made, target):
     with pytest.raises(LocalProtocolError):
         rig.ua.refer(made.call, target, now=rig.now)

@@ -83,6 +83,26 @@ def test_the_user_of_a_uri(uri, user):
     assert Uri(uri).user == user
 
 
+@pytest.mark.report("BR-194")
+@pytest.mark.parametrize(
+    ("text", "user"),
+    [
+        ("<sip:**1@192.0.2.1>;tag=a", "**1"),
+        ("<sip:%2B12025550123@x>", "+12025550123"),
+        ("<sip:%23%2A31#@x>", "#*31#"),
+        ("<sip:+12025550123;npdi;rn=+12025550000@gw;user=phone>", "+12025550123"),
+        ("<sip:203.0.113.5>", ""),
+        ("<sip:@carrier.example>", ""),
+        ("<sip:a%00b@x>", "a\0b"),
+    ],
+)
+def test_odd_users_are_read_and_kept_as_written(text, user):
+    addr = NameAddr.parse(text)
+
+    assert addr.uri.user == user
+    assert addr.uri in text
+
+
 @pytest.mark.parametrize(
     ("text", "display", "uri", "params"),
     [
