@@ -20,9 +20,10 @@ from types import TracebackType
 import numpy as np
 
 from tests.kit import pcap, sip_text
+from tests.kit.hear import hear
 from tests.kit.ports import Ports
 from tests.kit.sip_text import Message
-from tests.kit.sound import FRAME, Pcm, decode, encode
+from tests.kit.sound import FRAME, RATE, Pcm, decode, encode
 from tests.kit.udp import Address, drain, udp
 
 PAYLOAD = {"PCMU": 0, "PCMA": 8}
@@ -186,6 +187,15 @@ class Phone:
         """Return the first message, of all that came, that is wanted."""
         self.until(lambda: any(wanted(each.message) for each in self.received), timeout, what)
         return next(each.message for each in self.received if wanted(each.message))
+
+    def until_heard(self, recording: Pcm, timeout: float, what: str) -> None:
+        """Wait until the whole of a recording was heard; looked for four times a second near the end."""
+        end = time.monotonic() + timeout
+        window = len(recording) + 4 * RATE
+        while not hear(recording, self.heard()[-window:]).whole:
+            if time.monotonic() >= end:
+                raise CallFailed(f"{what} was not heard in {timeout} s: {hear(recording, self.heard())}")
+            self.listen(0.25)
 
     def wait_for_bye(self, timeout: float) -> float:
         """Wait until the gateway hangs up; return when its BYE came."""

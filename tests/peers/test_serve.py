@@ -27,7 +27,7 @@ def test_sigterm_lets_a_call_finish_and_takes_no_new_one(office):
     gateway = office.open("farewell")
     phone, late = office.phone(gateway), office.phone(gateway)
     phone.call()
-    phone.until(lambda: hear(GREETING, phone.heard()).whole, 10, "the greeting")
+    phone.until_heard(GREETING, 10, "the greeting")
     gateway.signal(signal.SIGTERM)
     gateway.until(lambda: gateway.get("/readyz")[0] != 200, 5, "not ready any more")
     assert late.dial_and_be_refused().status == 503
@@ -79,7 +79,7 @@ def test_each_call_leaves_its_recording_and_its_report(office):
     gateway = office.open("farewell")
     phone = office.phone(gateway)
     phone.call()
-    phone.until(lambda: hear(GREETING, phone.heard()).whole, 10, "the greeting")
+    phone.until_heard(GREETING, 10, "the greeting")
     phone.speak(recording("caller_thanks"))
     phone.wait_for_bye(15)
     folder = office.folder / "recordings"

@@ -46,7 +46,7 @@ def test_sipp_is_asked_to_transfer(office, tmp_path, scenario, after):
 def ask_for_sales(phone: Phone) -> float:
     """Call, ask for Sales, and return when the REFER came."""
     phone.call()
-    phone.until(lambda: hear(GREETING, phone.heard()).whole, 10, "the greeting")
+    phone.until_heard(GREETING, 10, "the greeting")
     phone.speak(recording("caller_sales"))
     refer = phone.wait_for(lambda message: message.method == "REFER", 15, "REFER")
     assert SALES in refer.uri("refer-to")
@@ -75,7 +75,7 @@ def test_after_a_failed_transfer_the_same_agent_goes_on_to_its_end(office, plan)
     gateway = office.open("transfer", server={"sip": {"refer_timeout_s": 1}})
     phone = office.phone(gateway, refer=plan)
     ask_for_sales(phone)
-    phone.until(lambda: hear(APOLOGY, phone.heard()).whole, 15, "the apology")
+    phone.until_heard(APOLOGY, 15, "the apology")
     phone.speak(recording("caller_thanks"))
     bye_at = phone.wait_for_bye(15)
     assert hear(recording("farewell"), phone.heard(before=bye_at)).whole
