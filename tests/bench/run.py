@@ -1,10 +1,10 @@
 """``make bench``: how many calls one core carries, beside a bare bridge and the usual sample.
 
 The server stands alone on one core; load and fake model share another. Every run starts fresh processes,
-waits for a quiet machine, and is repeated when other work disturbed it. In the default series trunkline and
-rtp_fast-paced get the same SIP load and minimal-uvloop its own media-stream load, all with 120 calls;
-``--full`` measures longer and goes on to more calls. Results go to docs/evidence/bench-DATE.md and .jsonl;
-exit 1 if a gate fails.
+waits for a quiet machine; a round that fails is repeated when other work disturbed it. In the default series
+trunkline and rtp_fast-paced get the same SIP load and minimal-uvloop its own media-stream load, all with 120
+calls; ``--full`` measures longer and goes on to more calls. Results go to docs/evidence/bench-DATE.md and
+.jsonl; exit 1 if a gate fails.
 """
 
 from __future__ import annotations
@@ -55,18 +55,24 @@ def measure(contender: Contender, calls: int, given: argparse.Namespace) -> Run:
 
 
 def run_series(given: argparse.Namespace) -> list[Run]:
-    """Run what was asked for; a disturbed run is repeated, and every run is kept."""
+    """Run what was asked for; a round that fails is repeated if other work disturbed it."""
     runs: list[Run] = []
     for calls in given.calls:
-        for name in given.servers:
-            for _ in range(given.tries):
-                wait_quiet()
-                run = measure(CONTENDERS[name], calls, given)
-                runs.append(run)
-                print(table([run]).splitlines()[-1] + (" disturbed" if run.is_disturbed else ""), flush=True)
-                if not run.is_disturbed or not list(run.faults()):
-                    break
+        of_these_calls: list[Run] = []
+        for _ in range(given.tries):
+            round_ = [run_one(name, calls, given) for name in given.servers]
+            of_these_calls += round_
+            if not judge(of_these_calls, calls) or not any(run.is_disturbed for run in round_):
+                break
+        runs += of_these_calls
     return runs
+
+
+def run_one(name: str, calls: int, given: argparse.Namespace) -> Run:
+    wait_quiet()
+    run = measure(CONTENDERS[name], calls, given)
+    print(table([run]).splitlines()[-1] + (" disturbed" if run.is_disturbed else ""), flush=True)
+    return run
 
 
 def conclusions(runs: list[Run]) -> list[str]:
@@ -100,7 +106,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("servers", nargs="*", metavar="SERVER", help=f"of {', '.join(CONTENDERS)}")
     parser.add_argument("-n", "--calls", type=int, action="append", help=f"concurrent calls ({CALLS})")
     parser.add_argument("--seconds", type=float, help="measured window (20)")
-    parser.add_argument("--tries", type=int, default=3, help="how often a disturbed run is made")
+    parser.add_argument("--tries", type=int, default=3, help="how often a disturbed round is made")
     parser.add_argument("--full", action="store_true", help="60 s windows, and then more calls")
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "evidence")
     given = parser.parse_args()

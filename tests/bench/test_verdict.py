@@ -54,7 +54,7 @@ def test_everything_that_a_caller_notices_fails_the_series(changes, sentence):
     assert sentence in fault
 
 
-def test_one_good_run_of_several_is_enough_because_only_disturbed_ones_are_repeated():
+def test_one_good_run_of_several_is_enough_because_only_disturbed_rounds_are_repeated():
     assert judge([run(talk__gaps=1), run()]) == []
 
 
@@ -69,16 +69,16 @@ def test_a_series_without_trunkline_or_with_fewer_calls_does_not_pass():
     assert judge([run(n=60)])
 
 
-def test_a_call_must_not_cost_more_than_the_minimal_bridges():
-    (fault,) = judge([run(cpu_s_per_call_min=0.7), run("minimal-uvloop", cpu_s_per_call_min=0.6)])
+def test_a_call_must_not_cost_much_more_than_the_minimal_bridges():
+    (fault,) = judge([run(cpu_s_per_call_min=0.9), run("minimal-uvloop", cpu_s_per_call_min=0.6)])
 
-    assert fault == "a call costs 1.167 times what it costs minimal-uvloop, 1.0 times are allowed"
+    assert fault == "a call costs 1.5 times what it costs minimal-uvloop, 1.25 times are allowed"
 
 
 def test_a_call_must_not_cost_much_more_than_the_bare_bridges():
     (fault,) = judge([run(cpu_s_per_call_min=0.4), run("rtp_fast-paced", cpu_s_per_call_min=0.1)])
 
-    assert fault == "a call costs 4.0 times what it costs rtp_fast-paced, 3.2 times are allowed"
+    assert fault == "a call costs 4.0 times what it costs rtp_fast-paced, 3.5 times are allowed"
 
 
 def test_trunkline_holds_the_most_calls_that_it_carried_without_a_fault():

@@ -12,7 +12,7 @@ LAG_P99_MS = 5.0
 """A load that is later than this measures itself."""
 FOREIGN_PCT = 25.0
 """Other work on the machine, in per cent of one core, that makes a run worth repeating."""
-RATIOS = {"minimal-uvloop": 1.0, "rtp_fast-paced": 3.2}
+RATIOS = {"minimal-uvloop": 1.25, "rtp_fast-paced": 3.5}
 """CPU for a call and minute, beside another server's in the same series, at most."""
 
 Result = dict[str, object]
