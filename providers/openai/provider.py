@@ -8,11 +8,10 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from openai import AsyncOpenAI, OpenAIError
-from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import (
     ConnectionClosed,
     InvalidHandshake,
@@ -33,6 +32,7 @@ from providers.openai.messages import (
     UpdateSession,
 )
 from providers.openai.session import CAPABILITIES, OpenAISession, close_reason, without_key
+from providers.openai.websocket import CLOSE_TIMEOUT, Socket
 from providers.types import Capabilities, SessionSetup
 
 if TYPE_CHECKING:
@@ -42,24 +42,7 @@ if TYPE_CHECKING:
     from config.models import OpenAISettings
 
 BASE_URL = "https://api.openai.com/v1"
-CLOSE_TIMEOUT = 1.0
-
-
-class Connection(ClientConnection):
-    """A connection whose end does not wait for a server that no longer reads."""
-
-    async def close(self, code: int = 1000, reason: str = "") -> None:
-        # The library's own limit begins only when the close frame is written.
-        try:
-            async with asyncio.timeout(CLOSE_TIMEOUT):
-                await super().close(code, reason)
-        except TimeoutError:
-            self.transport.abort()
-            await self.wait_closed()
-
-
 CONNECTION = {
-    "create_connection": Connection,
     "compression": None,
     "proxy": None,
     "open_timeout": None,  # one limit for all of the set-up, in ``connect``
@@ -111,17 +94,18 @@ class OpenAIProvider:
             yield session
 
     async def _open(self, setup: SessionSetup, stack: AsyncExitStack) -> OpenAISession:
-        limit = self._settings.connect_timeout_s
+        sockets: list[Socket] = []  # more than one after a redirect; the last is the connection's
+        options = {**CONNECTION, "create_connection": partial(Socket, opened=sockets.append)}
         with _failures_named(self._settings):
-            async with asyncio.timeout(limit):
+            async with asyncio.timeout(self._settings.connect_timeout_s):
                 connection = await self._client.realtime.connect(
                     model=self._settings.model,
                     # The SDK's type names fewer options than it hands to websockets.
-                    websocket_connection_options=cast("WebSocketConnectionOptions", CONNECTION),
+                    websocket_connection_options=cast("WebSocketConnectionOptions", options),
                 ).enter()
                 stack.push_async_callback(_close, connection)
                 facts = await self._configure(connection, setup)
-        session = OpenAISession(connection, self._settings, setup, facts)
+        session = OpenAISession(sockets[-1], self._settings, setup, facts)
         stack.callback(session.end)
         return session
 
@@ -133,7 +117,7 @@ class OpenAIProvider:
             turn_detection=self._settings.turn_detection,
             transcription_model=self._settings.transcription_model,
         )
-        await connection.send_raw(wire.encode(UpdateSession("update-0", config)))
+        await connection.send_raw(wire.encode(UpdateSession("update-0", config)).decode())
         updated = (await _expect(connection, SessionUpdated, self._settings)).session
         if updated.input is None or updated.output is None:
             raise ProviderRejected(

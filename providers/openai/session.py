@@ -46,9 +46,8 @@ from providers.types import (
 )
 
 if TYPE_CHECKING:
-    from openai.resources.realtime.realtime import AsyncRealtimeConnection
-
     from config.models import OpenAISettings
+    from providers.openai.websocket import Socket
     from tools.types import CallUpdate, ToolResult
 
 CAPABILITIES = Capabilities(
@@ -76,7 +75,7 @@ class OpenAISession:
 
     def __init__(
         self,
-        connection: AsyncRealtimeConnection,
+        socket: Socket,
         settings: OpenAISettings,
         setup: SessionSetup,
         facts: SessionFacts,
@@ -84,7 +83,7 @@ class OpenAISession:
         assert facts.input is not None  # _configure refuses a session without formats
         assert facts.output is not None
         self._input, self._output = facts.input, facts.output
-        self._connection = connection
+        self._socket = socket
         self._settings = settings
         self._setup = setup
         self._loop = asyncio.get_running_loop()
@@ -147,7 +146,7 @@ class OpenAISession:
             return None
         try:
             async with asyncio.timeout(None) as self._waiting:
-                return await self._connection.recv_bytes()
+                return await self._socket.recv(decode=False)
         except TimeoutError:
             return None
         except ConnectionClosed as exc:
@@ -192,8 +191,8 @@ class OpenAISession:
 
     async def send_audio(self, audio: bytes) -> None:
         """Send caller audio in :attr:`input`; waits while the socket is full."""
-        with suppress(ConnectionClosed):  # the iteration reports it
-            await self._connection.send_raw(wire.append_audio(audio))
+        with suppress(ConnectionClosed, OSError):  # the iteration reports it
+            await self._socket.send_text(wire.append_audio(audio))
 
     async def send_text(self, text: str, *, role: str = "user") -> None:
         """Put a text turn into the conversation; ``role`` is user, system or assistant."""
@@ -289,9 +288,9 @@ class OpenAISession:
         while self._outbox:
             await self._send(wire.encode(self._outbox.popleft()))
 
-    async def _send(self, text: str) -> None:
-        with suppress(ConnectionClosed):  # the iteration reports it
-            await self._connection.send_raw(text)
+    async def _send(self, text: bytes) -> None:
+        with suppress(ConnectionClosed, OSError):  # the iteration reports it
+            await self._socket.send_text(text)
 
     def _arm(self) -> None:
         """Have one timer for the earliest deadline; an early call is harmless, so it is moved lazily."""

@@ -52,13 +52,13 @@ class WireError(Exception):
 
 # The audio path.
 
-_APPEND = '{"type":"input_audio_buffer.append","audio":"'
+_APPEND = b'{"type":"input_audio_buffer.append","audio":"'
 _DELTA = b'{"type":"response.output_audio.delta",'
 
 
-def append_audio(audio: bytes) -> str:
-    """Build ``input_audio_buffer.append``; text, because the API takes no binary frames."""
-    return _APPEND + pybase64.b64encode_as_string(audio) + '"}'
+def append_audio(audio: bytes) -> bytes:
+    """Build ``input_audio_buffer.append``, the payload of a text frame."""
+    return _APPEND + pybase64.b64encode(audio) + b'"}'
 
 
 def audio_delta(raw: bytes) -> AudioReceived | None:
@@ -253,9 +253,9 @@ def _usage(usage: Mapping[str, Any]) -> dict[str, int]:
 # Events of ours.
 
 
-def encode(message: ClientMessage) -> str:
-    """Write one client event as JSON text."""
-    return orjson.dumps(_event(message)).decode()
+def encode(message: ClientMessage) -> bytes:
+    """Write one client event as JSON, the payload of a text frame."""
+    return orjson.dumps(_event(message))
 
 
 def _event(message: ClientMessage) -> dict[str, Any]:

@@ -333,7 +333,7 @@ async def test_what_a_consumer_does_not_read_is_bounded(line) -> None:
         until = loop.time() + 0.5
         while loop.time() < until:
             await asyncio.sleep(0.02)
-        waiting = len(session._connection._connection.recv_messages.frames)
+        waiting = len(session._socket.recv_messages.frames)
         assert 256 <= waiting < 600
         flooding.cancel()
 
