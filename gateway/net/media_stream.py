@@ -19,7 +19,7 @@ from gateway.media.playout import SILENCE_BYTE, Playout
 from gateway.net.pacer import Pacer, PacerHandle
 from gateway.net.ports import PortLease
 from gateway.rtp.receiver import AudioFrame
-from gateway.rtp.session import RtpEvent, RtpSession, SessionStatistics
+from gateway.rtp.session import MediaLost, RtpEvent, RtpSession, SessionStatistics
 from gateway.sdp import NegotiatedMedia
 
 _BYTES_PER_MS = 8
@@ -110,7 +110,8 @@ class MediaStream:
             pacer: The process's clock.
             on_audio: Gets G.711 in the playout's format and its position on the caller's clock in ms. Gaps
                 are concealed and silence is filled in, so audio comes for all the time of the call.
-            on_event: Gets keys, stream changes, loss and return of media.
+            on_event: Gets keys, stream changes, loss and return of media. After a fault of ours in the
+                stream it gets ``MediaLost(0)``, and the stream is closed.
             on_marks: Called when the playout has newly reached marks.
             on_sent: Gets each frame of the playout when it is sent; the silence between is not reported.
             lost_after_ms: Silence on the wire after which media counts as lost.
@@ -164,7 +165,7 @@ class MediaStream:
         self._opens_at = now + _OPENING_S if private.is_private and not private.is_loopback else now
         if not self._closed and not self._started:
             self._started = True
-            self._handle = self._pacer.add(self._tick)
+            self._handle = self._pacer.add(self._tick, on_error=self._fail)
 
     def reconfigure(self, media: NegotiatedMedia) -> None:
         """Go on with a new address, direction or codec (re-INVITE); our stream's numbers go on."""
@@ -210,6 +211,11 @@ class MediaStream:
             if transport is not None:
                 transport.close()
         self._lease.release(time.monotonic())
+
+    def _fail(self, error: Exception) -> None:
+        """Our own fault in a tick: this call's media is over, and its owner hears so."""
+        self.close()
+        self._on_event(MediaLost(0))
 
     # Out: one tick.
 

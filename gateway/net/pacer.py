@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
 TickCallback: TypeAlias = Callable[[float], None]
+ErrorCallback: TypeAlias = Callable[[Exception], None]
 
 _EARLY_S = 0.001  # uvloop counts in milliseconds: a timer may fire that much too early
 
@@ -79,11 +80,12 @@ class TickSchedule:
 class PacerHandle:
     """A callback's place in the pacer; opaque for its owner."""
 
-    __slots__ = ("callback", "slot")
+    __slots__ = ("callback", "on_error", "slot")
 
-    def __init__(self, callback: TickCallback, slot: int) -> None:
+    def __init__(self, callback: TickCallback, slot: int, on_error: ErrorCallback | None) -> None:
         self.callback = callback
         self.slot = slot
+        self.on_error = on_error
 
 
 class Pacer:
@@ -98,7 +100,7 @@ class Pacer:
         on_error: Told of an exception in a callback; without it the loop's exception handler is.
     """
 
-    def __init__(self, *, on_error: Callable[[Exception], None] | None = None) -> None:
+    def __init__(self, *, on_error: ErrorCallback | None = None) -> None:
         self._schedule = TickSchedule()
         self._slots: list[dict[PacerHandle, TickCallback]] = [{} for _ in range(self._schedule.slots)]
         self._served: list[tuple[PacerHandle, ...] | None] = [None] * self._schedule.slots
@@ -121,10 +123,16 @@ class Pacer:
         """How many callbacks there are."""
         return sum(map(len, self._slots))
 
-    def add(self, callback: TickCallback) -> PacerHandle:
-        """Call ``callback(at)`` every 20 ms, for the first time at most 20 ms from now."""
+    def add(self, callback: TickCallback, *, on_error: ErrorCallback | None = None) -> PacerHandle:
+        """
+        Call ``callback(at)`` every 20 ms, for the first time at most 20 ms from now.
+
+        Args:
+            callback: Must not block.
+            on_error: Told, before the pacer's own, that the callback has raised and was removed.
+        """
         slot = min(range(len(self._slots)), key=lambda number: len(self._slots[number]))
-        handle = PacerHandle(callback, slot)
+        handle = PacerHandle(callback, slot, on_error)
         self._slots[slot][handle] = callback
         self._served[slot] = None
         if self._timer is None:
@@ -165,6 +173,8 @@ class Pacer:
             handle.callback(at)
         except Exception as error:  # noqa: BLE001 - a fault in one call must not stop the media of all others
             self.remove(handle)
+            if handle.on_error is not None:
+                handle.on_error(error)
             if self._on_error is not None:
                 self._on_error(error)
             elif self._loop is not None:

@@ -39,7 +39,7 @@ class NoNetwork:
 class NoPacer(Pacer):
     """A pacer that nobody starts."""
 
-    def add(self, callback):
+    def add(self, callback, *, on_error=None):
         return None
 
 
@@ -71,10 +71,10 @@ def cost_in() -> float:
         numbers = range(number, number + FRAMES)
         number += FRAMES
         datagrams = [build(0, n & 0xFFFF, n * 160 & 0xFFFF_FFFF, 7, bytes(160)) for n in numbers]
-        start = time.perf_counter()
+        start = time.process_time()
         for datagram in datagrams:
             stream._receive(datagram, PEER)
-        return time.perf_counter() - start
+        return time.process_time() - start
 
     return best(run)
 
@@ -87,11 +87,11 @@ def cost_out() -> float:
     def run() -> float:
         nonlocal clock
         playout.enqueue(bytes(160 * FRAMES), item_id="a")
-        start = time.perf_counter()
+        start = time.process_time()
         for _ in range(FRAMES):
             clock += 0.02
             stream._tick(clock)
-        return time.perf_counter() - start
+        return time.process_time() - start
 
     return best(run)
 
@@ -101,10 +101,10 @@ def cost_convert(source, target) -> float:
     frame = bytes(20 * source.bytes_per_ms)
 
     def run() -> float:
-        start = time.perf_counter()
+        start = time.process_time()
         for _ in range(FRAMES):
             convert(frame)
-        return time.perf_counter() - start
+        return time.process_time() - start
 
     return best(run, rounds=3)
 

@@ -7,6 +7,7 @@ import gc
 import os
 import socket
 import struct
+import time
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -73,6 +74,7 @@ class Line:
         self.events: list[RtpEvent] = []
         self.marks: list[int] = []
         self.stream: MediaStream | None = None
+        self.others: list[Peer] = []
 
     async def open(self, **options) -> Line:
         loop = asyncio.get_running_loop()
@@ -113,12 +115,18 @@ class Line:
         self.marks += self.playout.take_reached()
         self.peer.check()
 
+    async def another_peer(self) -> Peer:
+        loop = asyncio.get_running_loop()
+        _, peer = await loop.create_datagram_endpoint(Peer, local_addr=("127.0.0.1", 0))
+        self.others.append(peer)
+        return peer
+
     async def close(self) -> None:
         if self.stream is not None:
             self.stream.close()
         self.lease.release(0.0)
-        self.peer.transport.close()
-        self.rtcp_peer.transport.close()
+        for peer in (self.peer, self.rtcp_peer, *self.others):
+            peer.transport.close()
         await asyncio.sleep(0)
         await asyncio.sleep(0)
 
@@ -244,11 +252,10 @@ async def test_keys_need_a_peer_that_takes_them(line) -> None:
 
 @pytest.mark.report("BR-050")
 async def test_a_reinvite_moves_the_stream_at_once_and_its_numbers_go_on(line) -> None:
-    loop = asyncio.get_running_loop()
     line.stream.start(line.media)
     line.peer.send(line.stream.port, b"\x10" * 160)
     await line.peer.until(lambda: len(line.peer.received) >= 3)
-    transport, other = await loop.create_datagram_endpoint(Peer, local_addr=("127.0.0.1", 0))
+    other = await line.another_peer()
     before = len(line.peer.received)
     line.stream.reconfigure(replace(line.media, remote=other.address))
     await other.until(lambda: len(other.received) >= 3)
@@ -257,7 +264,6 @@ async def test_a_reinvite_moves_the_stream_at_once_and_its_numbers_go_on(line) -
     assert first.ssrc == last.ssrc
     assert first.sequence_number == (last.sequence_number + 1) & 0xFFFF
     assert (first.timestamp - last.timestamp) & 0xFFFF_FFFF in {160, 320, 480}
-    transport.close()
 
 
 @pytest.mark.report("BR-056")
@@ -292,6 +298,32 @@ async def test_a_peer_behind_nat_is_answered_where_it_sends_from(line) -> None:
     line.peer.send(line.stream.port, b"\x10" * 160)
     await line.peer.until(lambda: line.playout.heard_ms("a") >= 60)
     assert len(line.peer.received) >= 3
+
+
+@pytest.mark.report("BR-063")
+async def test_to_a_private_address_the_greeting_waits_for_a_packet_for_half_a_second_at_most(lines) -> None:
+    sent: list[float] = []
+    line = await lines(on_sent=lambda frame: sent.append(time.monotonic()))
+    line.playout.enqueue(b"\x11" * 480, item_id="greeting")
+    line.playout.finish("greeting")
+    line.playout.mark()
+    started = time.monotonic()
+    line.stream.start(replace(line.media, remote=("192.168.255.254", 7078)))
+    await line.peer.until(lambda: bool(line.marks))
+    assert len(sent) == 3  # nothing of it was skipped
+    assert sent[0] - started >= 0.49
+
+
+async def test_a_fault_of_ours_ends_the_media_and_is_told(lines) -> None:
+    reports: list[dict[str, object]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: reports.append(context))
+    line = await lines(on_sent=lambda frame: 1 / 0)
+    line.playout.enqueue(b"\x11" * 480, item_id="a")
+    line.stream.start(line.media)
+    await line.peer.until(lambda: bool(line.events))
+    assert line.events == [MediaLost(0)]
+    assert (line.pool.leased, line.pacer.active) == (0, 0)
+    assert isinstance(reports[0]["exception"], ZeroDivisionError)
 
 
 async def test_lost_media_and_its_return_are_reported(lines) -> None:

@@ -112,12 +112,14 @@ async def test_a_callback_that_raises_is_removed_and_reported_and_hurts_no_other
         if count == 4:
             served.set()
 
+    own: list[Exception] = []
     for _ in range(4):
-        pacer.add(broken)
+        pacer.add(broken, on_error=own.append)
     handle = pacer.add(good)
     async with asyncio.timeout(5):
         await served.wait()
     assert [type(error) for error in errors] == [ZeroDivisionError] * 4
+    assert own == errors
     assert pacer.active == 1
     pacer.remove(handle)
 
