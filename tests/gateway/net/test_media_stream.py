@@ -401,3 +401,10 @@ async def test_an_unreachable_peer_is_only_counted(line) -> None:
 async def test_a_playout_that_is_not_g711_is_refused(lines) -> None:
     with pytest.raises(ValueError, match=r"G\.711"):
         await lines(PCM16_16K)
+
+
+async def test_asyncio_reads_small_datagrams_only(line) -> None:
+    """Its buffer of 256 KiB for each packet would cost three system calls; uvloop has no such attribute."""
+    uses_asyncio = isinstance(asyncio.get_running_loop(), asyncio.SelectorEventLoop)
+    for transport in (line.stream._rtp, line.stream._rtcp):
+        assert getattr(transport, "max_size", None) == (2048 if uses_asyncio else None)
