@@ -33,6 +33,7 @@ class TcpConnection(asyncio.Protocol):
     def __init__(self, owner: TcpConnections, number: int, *, ours: bool) -> None:
         self._owner = owner
         self._ours = ours
+        self._welcome = False
         self._framer = StreamFramer()
         self._transport: asyncio.Transport | None = None
         self.number = number
@@ -50,7 +51,9 @@ class TcpConnection(asyncio.Protocol):
         # On a connection of ours the port is a passing one: peers reach us where we listen.
         port = (self._owner.listening_port if self._ours else None) or local[1]
         self.flow = Flow("tcp", remote[:2], (local[0], port), self.number)
-        if not self._owner.admit(self, ours=self._ours):
+        # Where a Contact led us to, somebody may answer our request; only who is allowed may ask.
+        self._welcome = self._owner.allowed(self.flow.remote[0])
+        if not self._owner.admit(self, denied=not self._welcome and not self._ours):
             self.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -71,8 +74,11 @@ class TcpConnection(asyncio.Protocol):
         if pong := self._framer.to_send():
             self.send(pong)
         for message in self._framer.messages():
-            self._owner.on_message(message, self.flow)
-        if broken is not None:
+            if self._welcome or message.startswith(b"SIP/"):
+                self._owner.on_message(message, self.flow)
+        if broken is not None and not self._welcome:
+            self.abort()
+        elif broken is not None:
             # The user agent refuses the head for the reason that broke the stream; its answer is
             # written before the connection closes.
             self._owner.on_message(broken.head, self.flow)
@@ -119,7 +125,7 @@ class TcpConnections:
         on_message: Callable[[bytes, Flow], None],
         limits: TcpLimits,
     ) -> None:
-        self._allowed = allowed
+        self.allowed = allowed
         self._on_denied = on_denied
         self.on_message = on_message
         self.limits = limits
@@ -165,11 +171,10 @@ class TcpConnections:
             return self._open.get(flow.id)
         return next((each for each in self._open.values() if each.flow.remote == flow.remote), None)
 
-    def admit(self, connection: TcpConnection, *, ours: bool) -> bool:
-        """Take in a new connection, before a byte of it is read."""
-        host = connection.flow.remote[0]
-        if not ours and not self._allowed(host):
-            self._on_denied(host)
+    def admit(self, connection: TcpConnection, *, denied: bool) -> bool:
+        """Take in a new connection, or not, before a byte of it is read."""
+        if denied:
+            self._on_denied(connection.flow.remote[0])
             return False
         if len(self._open) >= self.limits.max_connections:
             return False

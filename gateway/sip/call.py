@@ -340,8 +340,10 @@ class IncomingCall:
             case CancelReceived() if self.state is CallState.OFFERED:
                 self._refuse_invite(487, now=now)
                 self._end("cancel", by_peer=True, now=now)
-            case Terminated(timed_out=True) if self.state in {CallState.OFFERED, CallState.ANSWERED}:
+            case Terminated(timed_out=True) if self.state is CallState.OFFERED:
                 self._end("transport", by_peer=False, now=now)
+            case Terminated(timed_out=True) if self._waits_for_ack_of(self._invite):
+                self._lose_answer(now)
             case _:
                 return  # the ACK of a rejection, or the quiet end of the transaction
         self._changed(self)
@@ -355,9 +357,21 @@ class IncomingCall:
                 self._kit.respond(served, 487, now=now)
             case Terminated(timed_out=True) if self._reoffer is served:
                 self._reoffer = None
+            case Terminated(timed_out=True) if self._waits_for_ack_of(served):
+                self._lose_answer(now)
             case _:
                 return  # nothing of it is pending any more
         self._changed(self)
+
+    def _waits_for_ack_of(self, served: Served) -> bool:
+        return self._unacked is not None and self._unacked.served is served
+
+    def _lose_answer(self, now: float) -> None:
+        """The 2xx cannot be delivered, so no ACK will come: hang up, perhaps by another way."""
+        self._unacked = None
+        self._bye_after_ack = False
+        self._end("transport", by_peer=False, now=now)
+        self._send_bye(now)
 
     def _on_bye_event(self, event: TransactionEvent, now: float) -> None:
         del now

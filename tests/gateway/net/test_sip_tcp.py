@@ -150,6 +150,24 @@ async def test_we_can_connect_too():
         assert other.heard == [(MESSAGE, connection.flow)]
 
 
+async def test_where_we_connect_to_others_may_only_answer():
+    response = MESSAGE.replace(b"OPTIONS sip:a@h SIP/2.0", b"SIP/2.0 200 OK")
+    async with Server() as server, Server(allow=False) as other:
+        connection = await other.pool.connect(server.address)
+        connection.send(MESSAGE)
+        await server.until(1)
+        back = server.pool.by_flow(server.heard[0][1])
+        back.send(MESSAGE + response)
+        await other.until(1)
+        assert other.heard == [(response, connection.flow)]
+        back.send(b"no frames\r\n\r\n")
+        async with asyncio.timeout(2):
+            await connection.closed.wait()
+
+        assert len(other.heard) == 1
+        assert other.denied == []
+
+
 async def test_a_connection_that_fails_is_none():
     async with Server() as server:
         host, port = server.address

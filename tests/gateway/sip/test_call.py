@@ -580,15 +580,32 @@ def test_after_our_bye_offers_get_481(rig):
 # Transport.
 
 
-@pytest.mark.parametrize("answered", [False, True])
-def test_a_call_whose_answer_cannot_be_delivered_ends(rig, answered):
+def test_a_ringing_call_whose_transport_fails_ends(rig):
     call = rig.offered(invite(via="SIP/2.0/TCP 198.51.100.7"), TCP)
-    if answered:
-        rig.ua.answer(call, ANSWER, now=0.0)
     rig.ua.transport_failed(TCP, now=0.1)
 
     assert rig.events() == [sip.CallEnded(call, by_peer=False, reason="transport")]
     assert (rig.ua.active_calls, rig.ua.dialogs) == (0, 0)
+
+
+@pytest.mark.parametrize("which", ["the first INVITE", "a re-INVITE", "after our BYE"])
+def test_an_answer_that_cannot_be_delivered_ends_the_call_with_a_bye(rig, which):
+    made = rig.answered()
+    expected = [sip.CallEnded(made.call, by_peer=False, reason="transport")]
+    if which == "a re-INVITE":
+        rig.feed(in_dialog("INVITE", made, body=OFFER))
+        rig.ua.answer_reoffer(made.call, ANSWER, now=0.1)
+    elif which == "after our BYE":
+        rig.ua.bye(made.call, now=0.1)
+        expected = []
+    rig.sent()
+    rig.events()
+    rig.ua.transport_failed(UDP, now=0.1)
+
+    assert [message.method for message in rig.sent()] == ["BYE"]
+    assert rig.events() == expected
+    rig.advance(60.0)
+    assert (rig.ua.dialogs, rig.ua.transactions) == (0, 0)
 
 
 def test_a_confirmed_call_survives_a_lost_connection(rig):
