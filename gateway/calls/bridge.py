@@ -17,13 +17,14 @@ import structlog
 from gateway.calls import events as ev
 from gateway.calls.conversation import Conversation
 from gateway.calls.dtmf import DtmfCollector
-from gateway.calls.ending import Ending
+from gateway.calls.ending import Ending, OwnEnd
 from gateway.calls.report import Report
 from gateway.legs.base import CallLeg, DtmfReceived, HangupCause, HungUp, MediaLost
 from gateway.media.convert import converter
 from providers.base import ProviderSession
 from providers.errors import SessionLost
 from providers.types import (
+    NO_ANSWER,
     AgentTranscript,
     AudioDelta,
     AudioDone,
@@ -46,6 +47,8 @@ log = structlog.get_logger(__name__)
 
 TOOL_GRACE_S = 3.0
 """How long tools that have begun may still run when the line is gone."""
+GOODBYE_S = 20.0
+"""How long the agent may take to say goodbye when the time of the call is over."""
 
 
 class Tools(Protocol):
@@ -110,7 +113,6 @@ class Bridge:
         self._over = asyncio.Event()
         self._hung_up = HungUp(by_caller=False, reason="local")
         self._digits = DtmfCollector()
-        self._say_goodbye = False
         self._running: set[asyncio.Task[None]] = set()
         """Tools and keys that are on their way to the model."""
         self._lost: SessionLost | None = None
@@ -166,11 +168,13 @@ class Bridge:
                         self._start(self._send_digits(), "digits")
                 case MediaLost():
                     log.warning("call.media_lost", silent_ms=event.silent_ms)
-                    self._hung_up = HungUp(by_caller=False, reason="media_lost")
-                    await self._leg.hang_up()
+                    if self._talk.policy.pending is None:  # a trunk that transfers sends no audio meanwhile
+                        self._hung_up = HungUp(by_caller=False, reason="media_lost")
+                        await self._leg.hang_up()
                 case HungUp():
                     if self._hung_up.reason == "local":
                         self._hung_up = event
+                    self._ending.line_gone()
                     self._over.set()
                 case _:
                     pass  # hold: the leg itself stops and starts the media
@@ -196,7 +200,11 @@ class Bridge:
                 else:
                     await self._handle(event)
         except SessionLost as error:
-            await self._apologise(error)
+            self._lost = error
+            log.error("provider.session_lost", code=error.code, error=str(error))  # noqa: TRY400 - foreseen
+            if self._running:  # perhaps one of them ends the call as it was meant to end
+                await asyncio.wait(self._running, timeout=TOOL_GRACE_S)
+            self._apologise("session_lost")
 
     def _audio(self, event: AudioDelta) -> None:
         now = self._clock()
@@ -234,11 +242,14 @@ class Bridge:
             case AgentTranscript():
                 self._talk.text(event.item_id, event.text, final=event.final, now=self._clock())
             case ToolCallsRequested():
-                self._start(self._answer(event), "tools")
+                if not self._over.is_set():  # nothing is begun for a caller who has hung up
+                    self._start(self._answer(event), "tools")
             case ResponseDone():
-                await self._response_done(event)
+                self._response_done(event)
             case ProviderWarning():
                 log.warning("provider.warning", code=event.code, message=event.message)
+                if event.code == NO_ANSWER:
+                    self._apologise("no_answer")
             case SessionEnding():
                 log.info("provider.session_ending", after_s=event.after)
             case ToolCallsCancelled() | AudioDelta():
@@ -250,18 +261,19 @@ class Bridge:
             return  # the farewell or the announcement is always heard to its end
         cleared = self._leg.clear()
         self._to_line = converter(self._session.output, self._leg.format)  # what was cut leaves no tail
-        if cleared.item_id and cleared.dropped_ms > 0:
-            await self._session.interrupt(item_id=cleared.item_id, heard_ms=cleared.heard_ms)
-            self._report(ev.BargedIn, cleared.item_id, cleared.heard_ms, cleared.dropped_ms)
         self._speaking = ""
+        unfinished = self._talk.is_unfinished(cleared.item_id)
         self._tell(cut=True)
+        if cleared.dropped_ms > 0 or unfinished:
+            await self._session.interrupt(item_id=cleared.item_id, heard_ms=cleared.heard_ms)
+        if cleared.dropped_ms > 0:
+            self._report(ev.BargedIn, cleared.item_id, cleared.heard_ms, cleared.dropped_ms)
 
-    async def _response_done(self, event: ResponseDone) -> None:
+    def _response_done(self, event: ResponseDone) -> None:
         if event.status is ResponseStatus.FAILED:
             log.warning("provider.response_failed", reason=event.reason)
-        if self._say_goodbye and event.status is ResponseStatus.COMPLETED:
-            self._say_goodbye = False
-            self._ending.end_now()
+        if event.status is ResponseStatus.COMPLETED and self._talk.said_goodbye:
+            self._ending.end(OwnEnd("duration_limit"))
 
     # Tools.
 
@@ -270,20 +282,30 @@ class Bridge:
         for call in request.calls:
             self._report(ev.ToolCalled, call.call_id, call.name, call.arguments)
         if self._talk.begin_tools():
-            batch = await self._tools.run(request.calls)
+            batch = await self._run_tools(request.calls)
             tools = True
         else:
             batch = Batch(tuple(_too_many(call) for call in request.calls), None)
             tools = False
+        if batch.terminal is not None:  # first of all: a provider that does not read cannot hold it up
+            self._ending.begin(batch.terminal)
         for result in batch.results:
             self._report(
                 ev.ToolAnswered, result.call_id, result.tool, result.status, result.reason_code, result.data
             )
             await self._session.send_tool_result(result)
-        if batch.terminal is not None:
-            self._ending.begin(batch.terminal)
-        elif self._talk.policy.pending is None:
+        if self._talk.policy.pending is None and not self._over.is_set():
             await self._session.respond(tools=tools)
+
+    async def _run_tools(self, calls: tuple[ToolCall, ...]) -> Batch:
+        try:
+            return await self._tools.run(calls)
+        except asyncio.CancelledError:  # the line is gone, and the grace is over
+            for call in calls:
+                self._report(
+                    ev.ToolAnswered, call.call_id, call.name, ToolStatus.COMPLETION_UNKNOWN, "call_ended"
+                )
+            raise
 
     def _start(self, work: Awaitable[None], what: str) -> None:
         task = self._group.create_task(_awaited(work), name=f"{self._leg.info.id[:8]} {what}")
@@ -296,24 +318,17 @@ class Bridge:
         await asyncio.sleep(seconds)
         log.info("call.duration_limit", seconds=seconds)
         if self._talk.policy.pending is None:
-            self._say_goodbye = True
+            self._talk.ask_for_goodbye()
             await self._session.respond(
                 instructions="The time of this call is over. Say goodbye in one short sentence.", tools=False
             )
+        await asyncio.sleep(GOODBYE_S)
+        self._ending.end(OwnEnd("duration_limit"))
 
-    async def _apologise(self, error: SessionLost) -> None:
+    def _apologise(self, reason: str) -> None:
         """Say the recorded apology instead of falling silent, then hang up."""
-        self._lost = error
-        log.error("provider.session_lost", code=error.code, error=str(error))
-        if self._running:  # perhaps one of them ends the call as it was meant to end
-            await asyncio.wait(self._running, timeout=TOOL_GRACE_S)
-        if self._talk.policy.pending is None:
-            self._leg.clear()
-            self._leg.play(self._settings.apology, item_id="apology")
-            self._leg.finish("apology")
-            self._hung_up = HungUp(by_caller=False, reason="session_lost")
-            await self._ending.heard()
-            await self._leg.hang_up(HangupCause.FAILED)
+        if self._ending.end(OwnEnd(reason, HangupCause.FAILED, self._settings.apology)):
+            self._tell(cut=True)
 
     async def _settle(self) -> None:
         """Settle the transcript when the item that is complete now has been heard."""

@@ -141,32 +141,40 @@ class Call:
                 self._leg, self._plan.agent.on_unavailable, self._services.prompts, self._report
             )
         except LegGone:
-            return "cancel", "caller"
-        return f"unavailable_{outcome}", "gateway"
+            return await self._hung_up()
+        _, by = await self._hung_up()
+        return f"unavailable_{outcome}", "gateway" if outcome == "transferred" else by
+
+    async def _hung_up(self) -> tuple[str, str]:
+        """Say how the line went away; it has, or is about to."""
+        async for event in self._leg.events():
+            if isinstance(event, HungUp):
+                return event.reason, "caller" if event.by_caller else "gateway"
+        return "cancel", "caller"
 
     async def _talk(self, opened: Opened) -> tuple[str, str]:
         try:
             settings = await self._bridge_settings()
             await self._leg.answer()
         except LegGone:
-            return "cancel", "caller"
+            return await self._hung_up()
         self._state.enter(State.TALKING)
         self._report(ev.CallAnswered, opened.provider)
         log.info("call.answered", provider=opened.provider, setup_ms=round(self._report.at * 1000))
+        talk = Conversation(self._policy, self._plan.agent.max_tool_calls, opened.session.output.bytes_per_ms)
         ending = Ending(
             leg=self._leg,
             session=opened.session,
             policy=self._policy,
             state=self._state,
             report=self._report,
+            unheard_ms=lambda: talk.unheard_ms({item: self._leg.heard_ms(item) for item in talk.open_items}),
         )
         bridge = Bridge(
             leg=self._leg,
             session=opened.session,
             tools=self._dispatcher(opened),
-            talk=Conversation(
-                self._policy, self._plan.agent.max_tool_calls, opened.session.output.bytes_per_ms
-            ),
+            talk=talk,
             ending=ending,
             settings=settings,
             report=self._report,
@@ -202,13 +210,13 @@ class Call:
             return "transferred", "agent"
         if end.by_caller:
             return end.reason, "caller"
-        match self._policy.pending:
-            case EndRequest(tool_call_id="gateway"):
-                return "duration_limit", "gateway"
-            case EndRequest():
-                return "end_call", "agent"
-            case _:
-                return end.reason, "gateway"
+        if end.reason != "local":
+            return end.reason, "gateway"
+        if ending.reason:
+            return ending.reason, "gateway"
+        if isinstance(self._policy.pending, EndRequest):
+            return "end_call", "agent"
+        return end.reason, "gateway"
 
 
 def _tool_failed(failed: ToolFailed) -> None:

@@ -60,6 +60,7 @@ class Conversation:
     tool_rounds: int = 0
     items: dict[str, Item] = field(default_factory=dict)
     _paused_at: float | None = None
+    _before_goodbye: frozenset[str] | None = None
 
     # The caller.
 
@@ -103,6 +104,22 @@ class Conversation:
         if item_id in self.items:
             self.items[item_id].complete = True
 
+    def is_unfinished(self, item_id: str) -> bool:
+        """Whether more audio of an item may come."""
+        item = self.items.get(item_id)
+        return item is not None and not item.complete
+
+    def ask_for_goodbye(self) -> None:
+        """The time is over: what the agent says from now on is its goodbye."""
+        self._before_goodbye = frozenset(self.items)
+
+    @property
+    def said_goodbye(self) -> bool:
+        """Whether something was said since it was asked for."""
+        return self._before_goodbye is not None and any(
+            item.generated_ms > 0 and item.id not in self._before_goodbye for item in self.items.values()
+        )
+
     def begin_tools(self) -> bool:
         """Count a round of tool calls; ``False`` when it is one too many."""
         self.tool_rounds += 1
@@ -124,6 +141,14 @@ class Conversation:
     def cut(self, heard: dict[str, int]) -> list[Spoken]:
         """Take all items that are not settled yet: the caller barged in, or the call is over."""
         return self._tell([item for item in self.items.values() if not item.told], heard)
+
+    def unheard_ms(self, heard: dict[str, int]) -> float:
+        """How much of what the agent said is still to be heard."""
+        return sum(
+            max(item.generated_ms - heard.get(item.id, 0), 0.0)
+            for item in self.items.values()
+            if not item.told
+        )
 
     @property
     def open_items(self) -> list[str]:

@@ -3,14 +3,19 @@ The one terminal action of a call: the end or a transfer, after the caller heard
 
 The rule (C-8, C-10, U-15): once a request won, what was said before it is played to its end whatever the
 caller does; the action follows when the leg's mark says that it was heard. If the mark stays
-away for :data:`SAFETY_NET_S`, the action happens all the same. A hang-up waits, within
-the same limit, for the caller to finish a sentence that has begun: we never hang up on somebody
-who is talking (BR-093).
+away for :data:`SAFETY_NET_S`, or longer than what is still to be heard can take, the action happens
+all the same. A hang-up then waits, for :data:`SAFETY_NET_S` at most, for the caller to finish a sentence
+that has begun: we never hang up on somebody who is talking (BR-093).
+
+The gateway ends calls by the same way (:meth:`Ending.end`): when the agent is lost, or the time is over. A
+transfer that is under way goes on; only when it fails the call ends instead of going on.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import structlog
 
@@ -18,13 +23,28 @@ from gateway.calls import events as ev
 from gateway.calls.report import Report
 from gateway.calls.state import CallState, State
 from gateway.dialogue.policy import CallPolicy
-from gateway.legs.base import CallLeg, TransferProgress, TransferState
+from gateway.legs.base import GONE, CallLeg, HangupCause, TransferProgress, TransferState
 from providers.base import ProviderSession
 from tools.types import EndRequest, TerminalRequest, TransferRequest
 
 log = structlog.get_logger(__name__)
 
 SAFETY_NET_S = 15.0
+LONGEST_S = 30.0
+"""What is still to be heard is waited for at most so long: no goodbye is longer."""
+MARGIN_S = 3.0
+"""How much later than computed a mark may come."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnEnd:
+    """Why the gateway itself ends the call."""
+
+    reason: str
+    """A short stable word for the record."""
+    cause: HangupCause = HangupCause.NORMAL
+    apology: bytes | None = None
+    """Audio in the line's format in the place of an agent who cannot speak any more."""
 
 
 class Ending:
@@ -37,6 +57,7 @@ class Ending:
         policy: Holds the pending request; released when a transfer fails.
         state: The call's state.
         report: Takes the call's events.
+        unheard_ms: How much of what the agent said is still to be heard.
         safety_net_s: How long to wait for a mark; another value is for tests.
     """
 
@@ -48,6 +69,7 @@ class Ending:
         policy: CallPolicy,
         state: CallState,
         report: Report,
+        unheard_ms: Callable[[], float],
         safety_net_s: float = SAFETY_NET_S,
     ) -> None:
         self._leg = leg
@@ -55,15 +77,20 @@ class Ending:
         self._policy = policy
         self._state = state
         self._report = report
+        self._unheard_ms = unheard_ms
         self._safety_net_s = safety_net_s
         self._quiet = asyncio.Event()
         self._quiet.set()
         self._requested = asyncio.Event()
         self._request: TerminalRequest | None = None
+        self._own: OwnEnd | None = None
+        self._gone = asyncio.Event()
         self.redirecting = False
         """While the line is being transferred, the caller's voice is no longer for the model."""
         self.transferred = False
         """Whether a transfer was confirmed."""
+        self.reason = ""
+        """Why the gateway itself ended the call, if it did."""
 
     def caller_started(self) -> None:
         self._quiet.clear()
@@ -71,16 +98,38 @@ class Ending:
     def caller_paused(self) -> None:
         self._quiet.set()
 
+    def line_gone(self) -> None:
+        """Note that nobody is there any more to whom the agent could go on talking."""
+        self._gone.set()
+
     def begin(self, request: TerminalRequest) -> None:
         """Take the request that won its batch; :meth:`run` does the rest."""
         self._request = request
         self._requested.set()
 
-    def end_now(self) -> None:
-        """End the call for a reason of our own, unless something terminal is under way."""
+    def end(self, own: OwnEnd) -> bool:
+        """
+        End the call for a reason of our own; ``False`` when something else ends it.
+
+        A request that is pending goes on: its end is as good, and a transfer may still succeed.
+        """
+        if own.apology is not None:
+            self._quiet.set()  # whoever told us that the caller speaks tells us no more
+        if self._own is None or self._policy.pending is None:
+            self._own = own
+        return self._end_own(self._own)
+
+    def _end_own(self, own: OwnEnd) -> bool:
         request = EndRequest("gateway")
-        if self._policy.claim(request):
-            self.begin(request)
+        if not self._policy.claim(request):
+            return False
+        self.reason = own.reason
+        if own.apology is not None:
+            self._leg.clear()
+            self._leg.play(own.apology, item_id="apology")
+            self._leg.finish("apology")
+        self.begin(request)
+        return True
 
     async def run(self) -> None:
         """Wait for requests and carry them out, until one has ended the call."""
@@ -97,50 +146,63 @@ class Ending:
                 case None:
                     pass  # cannot happen: begin() sets the request before the event
 
-    async def heard(self) -> None:
-        """Return when all that was queued was heard, or the safety net is reached."""
+    async def _heard(self) -> None:
+        """Return when all that was queued was heard, or when it cannot take any longer."""
+        apology = (self._own.apology or b"") if self._own is not None and self.reason else b""
+        unheard_s = (self._unheard_ms() + len(apology) / self._leg.format.bytes_per_ms) / 1000
+        limit_s = max(self._safety_net_s, min(unheard_s + MARGIN_S, LONGEST_S))
         try:
-            async with asyncio.timeout(self._safety_net_s):
+            async with asyncio.timeout(limit_s):
                 await self._leg.mark()
         except TimeoutError:
-            log.warning("call.mark_missing", after_s=self._safety_net_s)
+            log.warning("call.mark_missing", after_s=round(limit_s, 3))
 
     async def _end(self) -> None:
         self._state.enter(State.ENDING)
+        await self._heard()
         try:
             async with asyncio.timeout(self._safety_net_s):
-                await self._leg.mark()
                 await self._quiet.wait()
         except TimeoutError:
-            log.warning("call.mark_missing", after_s=self._safety_net_s)
-        await self._leg.hang_up()
+            log.warning("call.caller_talks_on", after_s=self._safety_net_s)
+        cause = self._own.cause if self._own is not None and self.reason else HangupCause.NORMAL
+        await self._leg.hang_up(cause)
 
     async def _transfer(self, request: TransferRequest) -> bool:
         self._state.enter(State.TRANSFERRING)
         self._report(ev.TransferChanged, "requested", request.number)
-        await self.heard()
+        await self._heard()
+        if self._gone.is_set():
+            return True
         self._report(ev.TransferChanged, "announced", request.number)
         self.redirecting = True
-        last, last_told = TransferProgress(TransferState.FAILED, reason="unknown"), None
-        async for progress in self._leg.transfer(request.number):
-            if progress.state is not last_told:
-                last_told = progress.state
-                self._report(
-                    ev.TransferChanged, progress.state.value, request.number, progress.status, progress.reason
-                )
-            last = progress
+        last = await self._redirect(request.number)
         if last.state is TransferState.CONFIRMED:
             self.transferred = True
             await self._leg.hang_up()
             return True
+        if last.reason == GONE:
+            return True
         await self._go_on(request, last)
         return False
 
+    async def _redirect(self, number: str) -> TransferProgress:
+        """Let the line do it, report each step once, and return the last."""
+        last, last_told = TransferProgress(TransferState.FAILED, reason="unknown"), None
+        async for last in self._leg.transfer(number):
+            if last.state is not last_told:
+                last_told = last.state
+                self._report(ev.TransferChanged, last.state.value, number, last.status, last.reason)
+        return last
+
     async def _go_on(self, request: TransferRequest, failure: TransferProgress) -> None:
-        """Give the caller back to the same agent, with the reason."""
+        """Give the caller back to the same agent, with the reason; or end what can only end."""
         self.redirecting = False
         self._state.enter(State.TALKING)
         self._policy.release()
+        if self._own is not None:
+            self._end_own(self._own)
+            return
         await self._session.send_text(
             f"The transfer to {request.label or request.number} failed: {failure.reason}. The caller is "
             "still on the line and was not transferred. Say so, and ask how to go on.",

@@ -59,7 +59,7 @@ class Switchboard:
 
     def admit(self, info: CallInfo) -> Refusal | None:
         """Say whether a call may come in, before anything is allocated for it."""
-        why = self._admission.refusal(info.trunk)
+        why = "starting" if self._group is None else self._admission.refusal(info.trunk)
         if why:
             return Refusal(503, "Service Unavailable", why, retry_after_s=RETRY_AFTER_S)
         route = self._plans.route(info.called, info.parameters.get("to", ""))

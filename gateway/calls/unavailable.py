@@ -29,6 +29,7 @@ async def turn_away(leg: CallLeg, policy: OnUnavailable, prompts: Prompts, repor
         await leg.hang_up(HangupCause.UNAVAILABLE)
         return "rejected"
     await leg.answer()
+    report(ev.CallAnswered, "")
     if policy.say is not None:
         await _say(leg, policy, prompts)
     if policy.transfer is None:

@@ -88,6 +88,9 @@ class TransferState(StrEnum):
     FAILED = "failed"
 
 
+GONE = "gone"
+
+
 @dataclass(frozen=True, slots=True)
 class TransferProgress:
     state: TransferState
@@ -95,7 +98,8 @@ class TransferProgress:
     """The SIP status of the last word heard, 0 where there is none."""
     reason: str = ""
     """
-    For a failure: ``busy``, ``declined``, ``no_answer``, ``refused``, ``timeout`` or ``unknown``.
+    For a failure: ``busy``, ``declined``, ``no_answer``, ``refused``, ``timeout``, ``unknown``, or
+    :data:`GONE` when the line itself went away.
     """
 
 

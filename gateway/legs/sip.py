@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Protocol
 
 from gateway.legs.base import (
+    GONE,
     CallerAudio,
     CallInfo,
     Cleared,
@@ -229,7 +230,7 @@ class SipLeg:
     async def transfer(self, destination: str) -> AsyncIterator[TransferProgress]:
         """Send a REFER and yield what its NOTIFYs tell; see :meth:`CallLeg.transfer`."""
         if self._gone:
-            yield TransferProgress(TransferState.FAILED, reason="unknown")
+            yield TransferProgress(TransferState.FAILED, reason=GONE)
             return
         progress = self._progress = Feed(_EVENTS_WAITING)
         self._refer_accepted = False
@@ -323,7 +324,7 @@ class SipLeg:
             # A trunk that takes the caller over may say so with BYE alone (RFC 5589, section 6.1).
             taken_over = self._refer_accepted and event.by_peer
             state = TransferState.CONFIRMED if taken_over else TransferState.FAILED
-            self._progress.put(TransferProgress(state, reason="" if taken_over else "unknown"))
+            self._progress.put(TransferProgress(state, reason="" if taken_over else GONE))
         if self._stream is not None:
             self._on_media(self._stream.stats())
             self._stream.close()

@@ -1,15 +1,8 @@
-import asyncio
-
 import pytest
 
 from gateway.calls import events as ev
-from gateway.calls.bridge import Bridge, BridgeSettings
-from gateway.calls.bus import EventBus
-from gateway.calls.conversation import Conversation
-from gateway.calls.ending import SAFETY_NET_S, Ending
-from gateway.calls.report import Report
-from gateway.calls.state import CallState, State
-from gateway.dialogue.policy import CallPolicy
+from gateway.calls.ending import SAFETY_NET_S
+from gateway.calls.state import State
 from gateway.legs.base import (
     CallerAudio,
     DtmfReceived,
@@ -21,7 +14,6 @@ from gateway.legs.base import (
 from providers.errors import SessionLost
 from providers.types import (
     AgentTranscript,
-    AudioDelta,
     AudioDone,
     CallerTranscript,
     Interrupted,
@@ -29,99 +21,9 @@ from providers.types import (
     ResponseStatus,
     SpeechStarted,
     SpeechStopped,
-    ToolCallsRequested,
 )
-from tests.gateway.calls.doubles import HandLeg, HandSession, Watcher
-from tools.dispatcher import Batch
-from tools.types import EndRequest, ToolCall, ToolResult, ToolStatus, TransferRequest
-
-CONFIRMED = [TransferProgress(TransferState.REDIRECTING, 202), TransferProgress(TransferState.CONFIRMED, 200)]
-BUSY = [TransferProgress(TransferState.REDIRECTING, 202), TransferProgress(TransferState.FAILED, 486, "busy")]
-
-
-class HandTools:
-    """A dispatcher whose batches the test has laid out; a gate holds a batch back."""
-
-    def __init__(self, policy):
-        self._policy = policy
-        self.terminal = None
-        self.ran: list[str] = []
-        self.gate = asyncio.Event()
-        self.gate.set()
-
-    async def run(self, calls):
-        self.ran += [call.name for call in calls]
-        await self.gate.wait()
-        if self.terminal is not None:
-            self._policy.claim(self.terminal)
-        results = tuple(ToolResult(call.call_id, call.name, ToolStatus.OK) for call in calls)
-        return Batch(results, self.terminal)
-
-
-class Scene:
-    """One bridged call under a test's hands."""
-
-    def __init__(self, *, transfer=None, safety_net_s=5.0, max_duration_s=None, greeting="Greet."):
-        self.leg = HandLeg(transfer=transfer)
-        self.session = HandSession()
-        self.policy = CallPolicy()
-        self.tools = HandTools(self.policy)
-        self.state = CallState()
-        self.state.now = State.TALKING
-        bus = EventBus()
-        self.watcher = Watcher(bus)
-        self.now = 100.0
-        report = Report(bus, "call-1", lambda: self.now)
-        self.ending = Ending(
-            leg=self.leg, session=self.session, policy=self.policy, state=self.state, report=report,
-            safety_net_s=safety_net_s,
-        )  # fmt: skip
-        self.bridge = Bridge(
-            leg=self.leg,
-            session=self.session,
-            tools=self.tools,
-            talk=Conversation(self.policy, 2, 8),
-            ending=self.ending,
-            settings=BridgeSettings(greeting, max_duration_s, b"\x55" * 1600),
-            report=report,
-            clock=lambda: self.now,
-        )
-
-    async def __aenter__(self):
-        self._scope = asyncio.timeout(20)
-        await self._scope.__aenter__()
-        self._group = asyncio.TaskGroup()
-        await self._group.__aenter__()
-        self.call = self._group.create_task(self.bridge.run())
-        await self.settle()
-        return self
-
-    async def __aexit__(self, kind, error, trace):
-        self.leg.leave()
-        await self._group.__aexit__(kind, error, trace)
-        await self._scope.__aexit__(kind, error, trace)
-
-    async def settle(self):
-        for _ in range(12):
-            await asyncio.sleep(0)
-
-    async def says(self, *events):
-        self.session.say(*events)
-        await self.settle()
-
-    async def hears(self, ms):
-        heard = self.leg.hear(ms)
-        self.now += ms / 1000
-        await self.settle()
-        return heard
-
-
-def audio(item, ms, byte=b"\x21"):
-    return AudioDelta(item, byte * (8 * ms))
-
-
-def tool(*names, response="resp_1"):
-    return ToolCallsRequested(response, tuple(ToolCall(f"c_{name}", name, "{}", response) for name in names))
+from tests.gateway.calls.scene import BUSY, CONFIRMED, Scene, audio, tool
+from tools.types import EndRequest, TransferRequest
 
 
 async def test_the_agent_is_asked_to_greet_when_the_call_is_answered():
@@ -310,7 +212,8 @@ async def test_a_lost_session_is_apologised_for_and_then_hung_up():
 
         assert await scene.hears(200) == b"\x55" * 1600
         assert scene.leg.hung_up == [HangupCause.FAILED]
-        assert (await scene.call).reason == "session_lost"
+        await scene.call
+        assert scene.ending.reason == "session_lost"
         assert scene.bridge.lost.code == "1006"
 
 

@@ -364,7 +364,7 @@ async def test_a_caller_who_hangs_up_before_the_refer_is_accepted_was_not_transf
             await asyncio.sleep(0)
         answered.leg.handle(sip.CallEnded("c1", by_peer=True, reason="bye"))
 
-    assert task.result() == [TransferProgress(TransferState.FAILED, 0, "unknown")]
+    assert task.result() == [TransferProgress(TransferState.FAILED, 0, "gone")]
 
 
 async def _all(steps):
