@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
+from dataclasses import replace
 
 from gateway import sdp
 from gateway.sdp import Local, NegotiatedMedia
@@ -46,21 +47,21 @@ class CallDescription:
         return self._sdp
 
     def accept(self, answer: bytes) -> NegotiatedMedia:
-        """Take the answer to our offer."""
+        """Take the answer to our last offer."""
         self._media = sdp.accept(sdp.parse(answer), self._local)
         return self._media
 
     def reanswer(self, offer: bytes | None) -> tuple[bytes, NegotiatedMedia | None]:
-        """Answer a later offer; without one, repeat ours (RFC 3261, section 14.2)."""
+        """
+        Answer a later offer; without one, offer all we can (RFC 3261, section 14.2).
+
+        What was agreed before stands until :meth:`accept` takes the answer: an offer that only repeated
+        it would keep a held call on hold for ever.
+        """
+        local = replace(self._local, version=self._local.version + 1)
         if offer is None:
+            self._local, self._sdp = local, sdp.make_offer(local)
             return self._sdp, None
-        local = Local(
-            host=self._local.host,
-            port=self._local.port,
-            codecs=self._local.codecs,
-            session_id=self._local.session_id,
-            version=self._local.version + 1,
-        )
         answer, media = sdp.answer(sdp.parse(offer), local)
         self._local, self._sdp, self._media = local, answer, media
         return answer, media

@@ -268,7 +268,10 @@ class SipLeg:
                 pass  # the rest concerns no single call
 
     def _confirmed(self, answer: bytes | None) -> None:
-        if self._answered is None or self._answered.done():
+        if self._answered is None:
+            return
+        if self._answered.done():
+            self._answered_late(answer)
             return
         if self._description.media is None:
             try:
@@ -287,7 +290,21 @@ class SipLeg:
             self._signalling.answer_reoffer(self._call, None)
             return
         self._signalling.answer_reoffer(self._call, sdp)
-        if media is None or self._stream is None:
+        if media is not None:
+            self._reconfigure(media)
+
+    def _answered_late(self, answer: bytes | None) -> None:
+        """Take the answer to an offer that a re-INVITE asked for; a bad one leaves the session as it was."""
+        if answer is None:
+            return
+        try:
+            media = self._description.accept(answer)
+        except (SdpError, NotAcceptable):
+            return
+        self._reconfigure(media)
+
+    def _reconfigure(self, media: NegotiatedMedia) -> None:
+        if self._stream is None:
             return
         self._stream.reconfigure(media)
         held = not media.sends

@@ -286,6 +286,31 @@ async def test_hold_is_answered_and_told_and_resumed(answered):
     assert answered.events_now() == [HoldChanged(True), HoldChanged(False)]
 
 
+async def test_a_held_call_is_resumed_by_a_re_invite_without_an_offer(answered):
+    """RFC 3261, section 14.2: the offer is ours then, and the answer comes in the ACK."""
+    answered.leg.handle(sip.CallReoffered("c1", offer(answered.port, direction="sendonly", version=2)))
+    answered.leg.handle(sip.CallReoffered("c1", None))
+
+    (_, ours) = answered.agent.asked[-1]
+    assert b"a=sendrecv" in ours
+    assert b"RTP/AVP 0 8 101" in ours
+    answered.leg.handle(sip.CallConfirmed("c1", offer(answered.port, version=3)))
+    assert answered.events_now() == [HoldChanged(True), HoldChanged(False)]
+    answered.leg.play(b"\x42" * 160, item_id="a")
+    answered.leg.finish("a")
+    await answered.hears(b"\x42")
+
+
+@pytest.mark.parametrize("answer", [None, b"v=0\r\nnonsense"])
+async def test_a_re_invite_whose_ack_brings_no_answer_changes_nothing(answered, answer):
+    answered.leg.handle(sip.CallReoffered("c1", None))
+    answered.leg.handle(sip.CallConfirmed("c1", answer))
+
+    answered.leg.play(b"\x42" * 160, item_id="a")
+    answered.leg.finish("a")
+    await answered.hears(b"\x42")
+
+
 async def test_a_later_offer_that_cannot_be_accepted_leaves_the_call_as_it_was(answered):
     answered.leg.handle(sip.CallReoffered("c1", b"v=0\r\nnonsense"))
 
