@@ -153,6 +153,14 @@ class ResponseGate:
                 pass
 
     def receive_speech_started(self, *, now: float) -> None:
+        """
+        Note that the caller speaks.
+
+        A response that we asked for and that has not begun began after the speech for the
+        server, which therefore does not stop it: we do.
+        """
+        if self.state is GateState.CREATE_PENDING:
+            self._cancel_on_creation = True
         self.turn = Turn.SPEAKING
         self._barged_in = True
         self._progress_at = now

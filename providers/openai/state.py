@@ -304,7 +304,7 @@ class Conversation:
                 self.lost = (code, "the provider ends the session")
             case "conversation_already_has_active_response":
                 if not self.gate.receive_active_elsewhere(error.event_id, error.message, now=now):
-                    self._warn(NO_ANSWER, "the provider refused a response twice: another one is active")
+                    self._warn(code, "a response was refused twice, because another one is active")
             case "response_cancel_not_active":
                 self.gate.receive_nothing_to_cancel(now=now)
             case _ if code in _HARMLESS:

@@ -6,7 +6,7 @@ import json
 
 import pytest
 from google.genai import types
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from openai.types.realtime import RealtimeSessionCreateRequest
 
@@ -140,6 +140,7 @@ def test_both_vendors_get_the_prompt_and_the_addendum_byte_for_byte(prompt, adde
 
 
 @pytest.mark.requirement("L-29")
+@settings(deadline=None)
 @given(prompt=st.text(), addendum=st.text(min_size=1))
 def test_the_addendum_is_appended_alike_for_any_text(prompt: str, addendum: str) -> None:
     made = setup(prompt=prompt, addendum=addendum)

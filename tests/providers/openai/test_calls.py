@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from providers.openai.calls import CallBook
@@ -68,6 +68,7 @@ def test_a_call_is_answered_once() -> None:
     assert not book.answer("call_x")
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.sampled_from(["announce", "settle", "answer"]), st.integers(0, 3), st.booleans()))
 )

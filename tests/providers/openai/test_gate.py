@@ -135,6 +135,16 @@ def test_an_interruption_before_the_response_began_is_remembered() -> None:
     assert sent(gate) == []
 
 
+def test_a_response_that_begins_after_the_caller_began_to_speak_is_cancelled() -> None:
+    """Fault 5: for the server it came after the speech, so its own interruption does not stop it."""
+    gate = ResponseGate()
+    gate.request(ASKED, now=0)
+    gate.to_send()
+    gate.receive_speech_started(now=0.1)
+    assert gate.receive_created("resp_1", now=0.2)
+    assert sent(gate) == ["cancel resp_1"]
+
+
 def test_a_cancel_when_nothing_runs_sends_nothing() -> None:
     gate = ResponseGate()
     gate.cancel(now=0)

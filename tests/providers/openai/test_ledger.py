@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from providers.openai.ledger import ItemLedger
@@ -101,6 +101,7 @@ def test_it_forgets_old_items() -> None:
     assert made.is_muted("resp_999")
 
 
+@settings(deadline=None)
 @given(
     received=st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 4000)), min_size=1, max_size=20),
     playing=st.sampled_from("abc"),

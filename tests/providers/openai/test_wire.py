@@ -9,7 +9,7 @@ from typing import get_args
 
 import orjson
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from openai.types.realtime import RealtimeClientEvent, RealtimeServerEvent
 
@@ -67,6 +67,7 @@ def _delta(audio: bytes, **more: object) -> bytes:
 # The audio path.
 
 
+@settings(deadline=None)
 @given(audio=st.binary(max_size=5000))
 def test_the_short_way_and_the_long_way_read_a_delta_alike(audio: bytes) -> None:
     raw = _delta(audio)
@@ -119,6 +120,7 @@ def test_another_event_that_quotes_the_name_is_not_taken_for_audio() -> None:
     assert wire.audio_delta(orjson.dumps(error)) is None
 
 
+@settings(deadline=None)
 @given(audio=st.binary(min_size=1, max_size=2000))
 def test_appended_audio_is_a_valid_client_event(audio: bytes) -> None:
     text = wire.append_audio(audio)
@@ -272,6 +274,7 @@ def test_a_broken_frame_is_an_error_of_the_wire(raw: bytes) -> None:
         wire.decode(raw)
 
 
+@settings(deadline=None)
 @given(
     event=st.recursive(
         st.none() | st.booleans() | st.integers(-5, 5) | st.text(max_size=8),
