@@ -230,7 +230,7 @@ def test_the_command_line_explains_a_bad_yaml_and_a_gateway_does_not_start_with_
     assert places == [
         ["1", " server.sip.rtp_port"],
         ["3", " trunks.office.allow[0]"],
-        ["9", " agents.desk.tools.transfer_call.numbers"],
+        ["9", " agents.desk.tools.transfer_call"],
         ["11", ' numbers."+12125550100"'],
     ]
     assert "did you mean rtp_ports" in checked.stdout.replace("'", "").replace('"', "").lower()
