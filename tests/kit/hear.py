@@ -10,6 +10,7 @@ recording are judged one by one.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,35 +63,57 @@ def hear(recording: Pcm, capture: Pcm) -> Heard:
     opening = best_match(known[:RATE], heard)
     if opening[0] > likeness:
         offset = opening[1]
-    shift = 0
+    shifts = [0]
+    first = None
+    for at in range(0, len(known), BLOCK):
+        block, shift = known[at : at + BLOCK], shifts[-1]
+        if rms(block) >= QUIET:
+            shift = _follow(block, heard, at + offset, shift)
+            first = shift if first is None else first
+        shifts.append(shift)
+    first = first or 0
     missing: list[int] = []
     audible = 0
     end = offset
-    for at in range(0, len(known), BLOCK):
-        block, before = known[at : at + BLOCK], shift
-        if rms(block) >= QUIET:
-            shift = _follow(block, heard, at + offset, shift)
-        for piece in range(at, min(at + BLOCK, len(known)), FRAME):
-            frame = known[piece : piece + FRAME]
-            if rms(frame) < QUIET:
-                continue
-            audible += 20
-            # The time may have jumped in the middle of a block, so the old place counts as well.
-            places = [piece + offset + moved for moved in (before, shift)]
-            there = [place for place in places if alike(frame, heard[place : place + FRAME]) >= SAME]
-            if there:
-                end = there[-1] + FRAME
-            else:
-                missing.append(piece * 1000 // RATE)
+    for piece in range(0, len(known), FRAME):
+        frame = known[piece : piece + FRAME]
+        if rms(frame) < QUIET:
+            continue
+        audible += 20
+        # The time may have jumped in the middle of a block, so the shifts before and after it count as well.
+        block = piece // BLOCK
+        there = _there(frame, heard, [piece + offset + shift for shift in shifts[block : block + 3]])
+        if there is not None:
+            end = there + FRAME
+        else:
+            missing.append(piece * 1000 // RATE)
     return Heard(
         likeness=round(likeness, 4),
-        start_ms=(offset - origin) * 1000 / RATE,
+        start_ms=(offset + first - origin) * 1000 / RATE,
         end_ms=(end - origin) * 1000 / RATE,
         audible_ms=audible,
         heard_ms=audible - 20 * len(missing),
         missing=tuple(missing),
-        pauses_ms=shift * 1000 / RATE,
+        pauses_ms=(shifts[-1] - first) * 1000 / RATE,
     )
+
+
+def _there(frame: Signal, heard: Signal, places: list[int]) -> int | None:
+    """
+    Return the last of the places where the frame is.
+
+    A pause may also have been put in the middle of it: its head is at one place then, its tail at the next.
+    """
+    for place in reversed(places):
+        if alike(frame, heard[place : place + FRAME]) >= SAME:
+            return place
+    for before, after in pairwise(places):
+        if before != after:
+            for cut in range(20, FRAME, 20):
+                joined = np.concatenate((heard[before : before + cut], heard[after + cut : after + FRAME]))
+                if alike(frame, joined) >= SAME:
+                    return after
+    return None
 
 
 def _follow(block: Signal, heard: Signal, place: int, shift: int) -> int:

@@ -51,11 +51,19 @@ def test_a_lost_packet_in_the_middle_is_seen():
 
 
 @pytest.mark.parametrize("gap_ms", [20, 100, 300])
-def test_a_pause_put_in_the_middle_is_followed(gap_ms):
-    parts = (FAREWELL[:8000], sound.silence(gap_ms / 1000), FAREWELL[8000:])
+@pytest.mark.parametrize("at", [8000, 8000 + 320, 8000 + 610, 8000 + 720])
+def test_a_pause_put_in_the_middle_is_followed(gap_ms, at):
+    parts = (FAREWELL[:at], sound.silence(gap_ms / 1000), FAREWELL[at:])
     heard = hear(FAREWELL, over_the_line(sound.silence(0.3), *parts))
     assert heard.whole
     assert heard.pauses_ms == gap_ms
+
+
+def test_pauses_one_after_another_are_followed():
+    parts = [part for at in range(0, 16000, 4000) for part in (FAREWELL[at : at + 4000], sound.silence(0.15))]
+    heard = hear(FAREWELL, over_the_line(sound.silence(0.3), *parts))
+    assert heard.whole
+    assert heard.pauses_ms == 450
 
 
 def test_a_missing_piece_that_was_closed_up_is_seen():

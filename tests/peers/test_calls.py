@@ -26,7 +26,6 @@ def test_the_caller_hears_the_whole_farewell_before_the_bye(office):
     bye_at = phone.wait_for_bye(15)
     heard = hear(FAREWELL, phone.heard(before=bye_at))
     assert heard.whole, heard
-    assert heard.pauses_ms == 0, heard
 
 
 def test_sipp_hears_the_whole_farewell_before_the_bye_on_every_call(office, tmp_path):
