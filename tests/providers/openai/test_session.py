@@ -244,7 +244,6 @@ async def test_events_before_the_loss_are_still_told(line) -> None:
         await anext(session)
 
 
-@pytest.mark.report("BR-110")
 async def test_an_expired_session_is_lost_with_its_code(line) -> None:
     """Fault 8: ``session_expired`` and close 1001 at 60 minutes."""
     server, session = line
