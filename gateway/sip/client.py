@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from gateway.sip.message import Request, Response
 from gateway.sip.timers import Timers
-from gateway.sip.transaction import ResponseReceived, State, Terminated, Timer, TransactionEvent
+from gateway.sip.transaction import ResponseReceived, State, Timer, Transaction
 
 
-class ClientTransaction:
+class ClientTransaction(Transaction[Request]):
     """
     One request of ours other than INVITE and ACK; it is sent at once.
 
@@ -19,16 +19,11 @@ class ClientTransaction:
     """
 
     def __init__(self, request: Request, *, reliable: bool, timers: Timers, now: float) -> None:
-        self.request = request
-        self.state = State.TRYING
-        self._reliable = reliable
-        self._timers = timers
-        self._resend_after = timers.t1
-        self._deadlines: dict[Timer, float] = {Timer.F: now + timers.limit}
+        super().__init__(request, State.TRYING, reliable=reliable, timers=timers)
+        self._deadlines = {Timer.F: now + timers.limit}
         if not reliable:
             self._deadlines[Timer.E] = now + timers.t1
-        self._to_send: list[Request] = [request]
-        self._events: list[TransactionEvent] = []
+        self._to_send.append(request)
 
     def receive(self, response: Response, *, now: float) -> None:
         """Take a response that matches this transaction."""
@@ -48,25 +43,6 @@ class ClientTransaction:
         if self.state in {State.TRYING, State.PROCEEDING}:
             self._terminate(timed_out=True)
 
-    def handle_timeout(self, *, now: float) -> None:
-        """Fire every timer that is due. Calling early is harmless."""
-        while (at := self.next_timeout()) is not None and at <= now:
-            self._fire(min(self._deadlines, key=self._deadlines.__getitem__), now)
-
-    def next_timeout(self) -> float | None:
-        """When to call :meth:`handle_timeout`, or ``None`` for never."""
-        return min(self._deadlines.values(), default=None)
-
-    def to_send(self) -> list[Request]:
-        """Take the requests that are ready for the wire."""
-        ready, self._to_send = self._to_send, []
-        return ready
-
-    def events(self) -> list[TransactionEvent]:
-        """Take what the owner has to know."""
-        ready, self._events = self._events, []
-        return ready
-
     def _fire(self, timer: Timer, now: float) -> None:
         match timer:
             case Timer.E:
@@ -79,8 +55,3 @@ class ClientTransaction:
                 self._terminate(timed_out=True)
             case _:
                 self._terminate(timed_out=False)
-
-    def _terminate(self, *, timed_out: bool) -> None:
-        self.state = State.TERMINATED
-        self._deadlines = {}
-        self._events.append(Terminated(timed_out))

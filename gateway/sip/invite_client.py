@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from gateway.sip.message import Headers, Request, Response
 from gateway.sip.timers import Timers
-from gateway.sip.transaction import ResponseReceived, State, Terminated, Timer, TransactionEvent
+from gateway.sip.transaction import ResponseReceived, State, Timer, Transaction
 
 
-class InviteClientTransaction:
+class InviteClientTransaction(Transaction[Request]):
     """
     One INVITE of ours; it is sent at once.
 
@@ -24,16 +24,11 @@ class InviteClientTransaction:
     """
 
     def __init__(self, invite: Request, *, reliable: bool, timers: Timers, now: float) -> None:
-        self.request = invite
-        self.state = State.CALLING
-        self._reliable = reliable
-        self._timers = timers
-        self._resend_after = timers.t1
-        self._deadlines: dict[Timer, float] = {Timer.B: now + timers.limit}
+        super().__init__(invite, State.CALLING, reliable=reliable, timers=timers)
+        self._deadlines = {Timer.B: now + timers.limit}
         if not reliable:
             self._deadlines[Timer.A] = now + timers.t1
-        self._to_send: list[Request] = [invite]
-        self._events: list[TransactionEvent] = []
+        self._to_send.append(invite)
 
     def receive(self, response: Response, *, now: float) -> None:
         """Take a response that matches this transaction."""
@@ -64,25 +59,6 @@ class InviteClientTransaction:
         if self.state in {State.CALLING, State.PROCEEDING, State.COMPLETED}:
             self._terminate(timed_out=True)
 
-    def handle_timeout(self, *, now: float) -> None:
-        """Fire every timer that is due. Calling early is harmless."""
-        while (at := self.next_timeout()) is not None and at <= now:
-            self._fire(min(self._deadlines, key=self._deadlines.__getitem__), now)
-
-    def next_timeout(self) -> float | None:
-        """When to call :meth:`handle_timeout`, or ``None`` for never."""
-        return min(self._deadlines.values(), default=None)
-
-    def to_send(self) -> list[Request]:
-        """Take the requests that are ready for the wire."""
-        ready, self._to_send = self._to_send, []
-        return ready
-
-    def events(self) -> list[TransactionEvent]:
-        """Take what the owner has to know."""
-        ready, self._events = self._events, []
-        return ready
-
     def _fire(self, timer: Timer, now: float) -> None:
         match timer:
             case Timer.A:
@@ -93,12 +69,6 @@ class InviteClientTransaction:
                 self._terminate(timed_out=True)
             case _:
                 self._terminate(timed_out=False)
-
-    def _terminate(self, *, timed_out: bool) -> None:
-        self.state = State.TERMINATED
-        self._deadlines = {}
-        self._events.append(Terminated(timed_out))
-
 
 def acknowledge_rejection(invite: Request, response: Response) -> Request:
     """

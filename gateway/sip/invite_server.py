@@ -10,10 +10,10 @@ from __future__ import annotations
 from gateway.sip.errors import LocalProtocolError
 from gateway.sip.message import Request, Response
 from gateway.sip.timers import Timers
-from gateway.sip.transaction import AckReceived, State, Terminated, Timer, TransactionEvent
+from gateway.sip.transaction import AckReceived, State, Timer, Transaction
 
 
-class InviteServerTransaction:
+class InviteServerTransaction(Transaction[Response]):
     """
     One incoming INVITE, from the first byte to the last retransmission.
 
@@ -24,16 +24,9 @@ class InviteServerTransaction:
     """
 
     def __init__(self, invite: Request, *, reliable: bool, timers: Timers) -> None:
-        self.request = invite
-        self.state = State.PROCEEDING
-        self._reliable = reliable
-        self._timers = timers
-        self._deadlines: dict[Timer, float] = {}
-        self._resend_after = timers.t1
+        super().__init__(invite, State.PROCEEDING, reliable=reliable, timers=timers)
         self._last: Response | None = None
         self._acked = False
-        self._to_send: list[Response] = []
-        self._events: list[TransactionEvent] = []
 
     @property
     def answered(self) -> bool:
@@ -88,25 +81,6 @@ class InviteServerTransaction:
         if self.state is not State.TERMINATED:
             self._terminate(timed_out=True)
 
-    def handle_timeout(self, *, now: float) -> None:
-        """Fire every timer that is due. Calling early is harmless."""
-        while (at := self.next_timeout()) is not None and at <= now:
-            self._fire(min(self._deadlines, key=self._deadlines.__getitem__), now)
-
-    def next_timeout(self) -> float | None:
-        """When to call :meth:`handle_timeout`, or ``None`` for never."""
-        return min(self._deadlines.values(), default=None)
-
-    def to_send(self) -> list[Response]:
-        """Take the responses that are ready for the wire."""
-        ready, self._to_send = self._to_send, []
-        return ready
-
-    def events(self) -> list[TransactionEvent]:
-        """Take what the owner has to know."""
-        ready, self._events = self._events, []
-        return ready
-
     def _fire(self, timer: Timer, now: float) -> None:
         match timer:
             case Timer.G:
@@ -116,13 +90,8 @@ class InviteServerTransaction:
             case Timer.H:
                 self._terminate(timed_out=True)
             case _:
-                self._terminate()
+                self._terminate(timed_out=False)
 
     def _resend(self) -> None:
         if self._last is not None:
             self._to_send.append(self._last)
-
-    def _terminate(self, *, timed_out: bool = False) -> None:
-        self.state = State.TERMINATED
-        self._deadlines = {}
-        self._events.append(Terminated(timed_out))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from gateway.sip.errors import LocalProtocolError
 from gateway.sip.message import Request, Response
 from gateway.sip.timers import Timers
-from gateway.sip.transaction import State, Terminated, TransactionEvent
+from gateway.sip.transaction import State, Timer, Transaction
 
 
-class ServerTransaction:
+class ServerTransaction(Transaction[Response]):
     """
     One incoming request other than INVITE and ACK.
 
@@ -19,14 +19,8 @@ class ServerTransaction:
     """
 
     def __init__(self, request: Request, *, reliable: bool, timers: Timers) -> None:
-        self.request = request
-        self.state = State.TRYING
-        self._reliable = reliable
-        self._timers = timers
-        self._timer_j: float | None = None
+        super().__init__(request, State.TRYING, reliable=reliable, timers=timers)
         self._last: Response | None = None
-        self._to_send: list[Response] = []
-        self._events: list[TransactionEvent] = []
 
     @property
     def answered(self) -> bool:
@@ -49,33 +43,9 @@ class ServerTransaction:
             self.state = State.PROCEEDING
         else:
             self.state = State.COMPLETED
-            self._timer_j = now + (0.0 if self._reliable else self._timers.limit)
+            self._deadlines = {Timer.J: now + (0.0 if self._reliable else self._timers.limit)}
 
     def fail(self) -> None:
         """Give up: the transport cannot deliver (RFC 3261, section 17.2.4)."""
         if self.state is not State.TERMINATED:
             self._terminate(timed_out=True)
-
-    def handle_timeout(self, *, now: float) -> None:
-        """Fire timer J when it is due. Calling early is harmless."""
-        if self._timer_j is not None and self._timer_j <= now:
-            self._terminate(timed_out=False)
-
-    def next_timeout(self) -> float | None:
-        """When to call :meth:`handle_timeout`, or ``None`` for never."""
-        return self._timer_j
-
-    def to_send(self) -> list[Response]:
-        """Take the responses that are ready for the wire."""
-        ready, self._to_send = self._to_send, []
-        return ready
-
-    def events(self) -> list[TransactionEvent]:
-        """Take what the owner has to know."""
-        ready, self._events = self._events, []
-        return ready
-
-    def _terminate(self, *, timed_out: bool) -> None:
-        self.state = State.TERMINATED
-        self._timer_j = None
-        self._events.append(Terminated(timed_out))

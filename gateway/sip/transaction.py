@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import TypeAlias
+from typing import Generic, TypeAlias, TypeVar
 
 from gateway.sip.message import Request, Response
+from gateway.sip.timers import Timers
 
 
 class State(Enum):
@@ -73,6 +74,61 @@ class Terminated:
 
 
 TransactionEvent: TypeAlias = AckReceived | CancelReceived | ResponseReceived | Terminated
+
+Sent = TypeVar("Sent", Request, Response)
+"""What a machine sends: a client requests, a server responses."""
+
+
+class Transaction(Generic[Sent]):
+    """
+    What all four machines have in common: their deadlines, and what waits to be taken.
+
+    Args:
+        request: The request that opened the transaction.
+        state: The first state of the machine's figure.
+        reliable: Whether the transport retransmits for us (TCP).
+        timers: RFC 3261 timer values.
+    """
+
+    def __init__(self, request: Request, state: State, *, reliable: bool, timers: Timers) -> None:
+        self.request = request
+        self.state = state
+        self._reliable = reliable
+        self._timers = timers
+        self._resend_after = timers.t1
+        self._deadlines: dict[Timer, float] = {}
+        self._to_send: list[Sent] = []
+        self._events: list[TransactionEvent] = []
+
+    def handle_timeout(self, *, now: float) -> None:
+        """Fire every timer that is due. Calling early is harmless."""
+        while (at := self.next_timeout()) is not None and at <= now:
+            self._fire(min(self._deadlines, key=self._deadlines.__getitem__), now)
+
+    def next_timeout(self) -> float | None:
+        """When to call :meth:`handle_timeout`, or ``None`` for never."""
+        return min(self._deadlines.values(), default=None)
+
+    def to_send(self) -> list[Sent]:
+        """Take the messages that are ready for the wire."""
+        ready, self._to_send = self._to_send, []
+        return ready
+
+    def events(self) -> list[TransactionEvent]:
+        """Take what the owner has to know."""
+        ready, self._events = self._events, []
+        return ready
+
+    def _fire(self, timer: Timer, now: float) -> None:
+        """Act on a timer; the machines with more than one timer have their own."""
+        del timer, now
+        self._terminate(timed_out=False)
+
+    def _terminate(self, *, timed_out: bool) -> None:
+        self.state = State.TERMINATED
+        self._deadlines = {}
+        self._events.append(Terminated(timed_out))
+
 
 ServerKey: TypeAlias = tuple[str | int, ...]
 
