@@ -11,6 +11,8 @@ from websockets.protocol import State
 
 CLOSE_TIMEOUT = 1.0
 """Seconds; a call's end does not wait longer for the server."""
+STALLED_AFTER = 10.0
+"""Seconds that a full socket may stay full: then the server has stopped reading, and the session is lost."""
 
 
 class Socket(ClientConnection):
@@ -19,6 +21,7 @@ class Socket(ClientConnection):
 
     Args:
         opened: Is given the new socket; the SDK keeps its own reference to itself.
+        stalled_after: :data:`STALLED_AFTER`; another value is for tests.
         protocol: And the rest: as for the base class.
     """
 
@@ -27,6 +30,7 @@ class Socket(ClientConnection):
         protocol: ClientProtocol,
         *,
         opened: Callable[[Socket], None],
+        stalled_after: float = STALLED_AFTER,
         ping_interval: float | None,
         ping_timeout: float | None,
         close_timeout: float | None,
@@ -41,6 +45,7 @@ class Socket(ClientConnection):
             max_queue=max_queue,
             write_limit=write_limit,
         )
+        self._stalled_after = stalled_after
         opened(self)
 
     async def send_text(self, payload: bytes) -> None:
@@ -56,7 +61,26 @@ class Socket(ClientConnection):
         self.protocol.send_text(payload)
         self.send_data()
         if self.paused:
-            await self.drain()
+            try:
+                await self.drain()
+            except OSError:
+                await self.wait_closed()  # as from ``send``: the reader hears why
+
+    async def drain(self) -> None:
+        """
+        Wait for room, but not for ever; every send comes through here, the library's pings too.
+
+        Without a limit a ping would wait for the room that it is to watch over, and the session would hang.
+
+        Raises:
+            OSError: The connection broke, or was cut because the server does not read any more.
+        """
+        try:
+            async with asyncio.timeout(self._stalled_after):
+                await super().drain()
+        except TimeoutError:
+            self.transport.abort()
+            raise ConnectionAbortedError("the server has stopped reading") from None
 
     async def close(self, code: int = 1000, reason: str = "") -> None:
         """Close within :data:`CLOSE_TIMEOUT`, also when the server does not read any more."""
