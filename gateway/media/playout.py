@@ -29,7 +29,6 @@ SILENCE_BYTE = {"pcmu": b"\xff", "pcma": b"\xd5", "pcm16": b"\x00"}
 """The byte of which silence is made, by encoding (ITU-T G.711: +0 in mu-law, +0 in A-law)."""
 
 _MAX_ITEMS = 256
-_MAX_SPANS = 1024
 
 
 class ClearedAudio(NamedTuple):
@@ -41,17 +40,6 @@ class ClearedAudio(NamedTuple):
     """How much of that item was heard."""
     dropped_ms: int
     """Audio thrown away, over all items."""
-
-
-class HeardSpan(NamedTuple):
-    """A piece of an item that was heard without a pause."""
-
-    item_id: str
-    offset_ms: int
-    """Where in the item's audio the piece begins."""
-    started_at: float
-    """When its first sample was sent, on the clock given to :meth:`Playout.next_frame`, in seconds."""
-    ended_at: float
 
 
 class _Item:
@@ -69,16 +57,6 @@ class _Item:
         """Queue position behind the item's last byte."""
         self.carry = b""
         """Half a PCM sample that waits for its other half."""
-
-
-class _Span:
-    __slots__ = ("ended_at", "item_id", "offset", "started_at")
-
-    def __init__(self, item_id: str, offset: int, started_at: float, ended_at: float) -> None:
-        self.item_id = item_id
-        self.offset = offset
-        self.started_at = started_at
-        self.ended_at = ended_at
 
 
 class Playout:
@@ -128,7 +106,6 @@ class Playout:
         self._last_sent: _Item | None = None
         self._pending: tuple[tuple[_Item, int], ...] = ()  # the frame that is being heard now
         self._sent_at = 0.0
-        self._spans: deque[_Span] = deque(maxlen=_MAX_SPANS)
         self._marks: deque[tuple[int, int]] = deque()  # (position, mark)
         self._last_mark = 0
         self._reached = 0
@@ -228,12 +205,8 @@ class Playout:
 
     def settle(self) -> None:
         """Count the frame that was sent last as heard: its duration has passed."""
-        start = self._sent_at
         for item, count in self._pending:
-            end = start + count / self._bytes_per_s
-            self._extend_spans(item, start, end)
             item.heard += count
-            start = end
         self._pending = ()
         self._heard_to = self._head
         if self._marks:
@@ -270,13 +243,6 @@ class Playout:
     def queued_ms(self) -> int:
         """Audio that was not sent yet."""
         return (self._tail - self._head) // self._bytes_per_ms
-
-    def spans(self) -> tuple[HeardSpan, ...]:
-        """What was heard, in order; the last 1024 pieces."""
-        return tuple(
-            HeardSpan(span.item_id, span.offset // self._bytes_per_ms, span.started_at, span.ended_at)
-            for span in self._spans
-        )
 
     # Inside.
 
@@ -326,22 +292,14 @@ class Playout:
                 self._offset = 0
             count -= len(piece)
             if not item.sent:
-                item.began_at = self._sent_at
+                sent_before = sum(length for _, length in taken)
+                item.began_at = self._sent_at + sent_before / self._bytes_per_s
             item.sent += len(piece)
             self._last_sent = item
             pieces.append(piece)
             taken.append((item, len(piece)))
         self._pending = tuple(taken)
         return b"".join(pieces)
-
-    def _extend_spans(self, item: _Item, start: float, end: float) -> None:
-        if self._spans:
-            last = self._spans[-1]
-            # Half a millisecond covers the rounding of the clock, not a missing frame.
-            if last.item_id == item.id and abs(start - last.ended_at) < 0.0005:
-                last.ended_at = end
-                return
-        self._spans.append(_Span(item.id, item.heard, start, end))
 
     def _settle_marks(self) -> None:
         while self._marks and self._marks[0][0] <= self._heard_to:
