@@ -1,0 +1,225 @@
+"""Responses that say nothing, and transcripts that come late, wrong or never."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from providers.openai import wire
+from providers.openai.gate import Timing
+from providers.openai.messages import (
+    AgentTextReceived,
+    CallerTextReceived,
+    CreateResponse,
+    ErrorReported,
+    ItemAdded,
+    ResponseCreated,
+    SpeechBegan,
+    SpeechEnded,
+    TranscriptionFailed,
+    TurnCommitted,
+)
+from providers.openai.state import Conversation, Patience
+from providers.types import (
+    NO_ANSWER,
+    AgentTranscript,
+    CallerTranscript,
+    ProviderWarning,
+    ResponseDone,
+)
+from tests.providers.openai.told import (
+    CALL,
+    CANCELLED,
+    FAILED,
+    INCOMPLETE,
+    MS,
+    Told,
+    done,
+    spoken,
+    voice,
+)
+
+# Responses that say nothing.
+
+
+@pytest.mark.report("BR-104")
+@pytest.mark.parametrize(
+    ("error", "after"), [("server_error", 0.25), ("rate_limit_exceeded", 1.5), ("", 0.25)]
+)
+def test_a_failed_response_is_asked_for_again_and_then_reported(error: str, after: float) -> None:
+    """Fault 10: the caller hears nothing because nobody looks at the status."""
+    told = Told(patience=Patience(retry=0.25, rate_limit_retry=1.5))
+    told.hear(ResponseCreated("resp_1"), done(FAILED, error=error))
+    assert told.of(CreateResponse) == []
+    assert told.state.next_timeout() == told.now + after
+    told.wait_until(told.now + after)
+    [again] = told.of(CreateResponse)
+    assert again.audio_only
+    told.hear(ResponseCreated("resp_2"), done(FAILED, "resp_2", error=error))
+    told.wait_until(told.now + 60)
+    assert len(told.of(CreateResponse)) == 1
+    [warning] = told.of(ProviderWarning)
+    assert warning.code == NO_ANSWER
+    assert (error or "response_failed") in warning.message
+
+
+def test_the_second_try_asks_for_the_same() -> None:
+    told = Told()
+    told.state.respond(instructions="Say goodbye.", tools=False, now=0)
+    told.take().hear(ResponseCreated("resp_1"), done(FAILED, error="server_error"))
+    told.wait_until(told.now + 5)
+    again = told.of(CreateResponse)[-1]
+    assert (again.instructions, again.tools) == ("Say goodbye.", False)
+
+
+def test_each_turn_has_a_second_try_of_its_own() -> None:
+    told = Told()
+    for n in range(3):
+        told.hear(ResponseCreated(f"resp_{n}a"), done(FAILED, f"resp_{n}a", error="server_error"))
+        told.wait_until(told.now + 5)
+        told.hear(*spoken(f"resp_{n}b", f"item_{n}", 100))
+    assert len(told.of(CreateResponse)) == 3
+    assert told.of(ProviderWarning) == []
+
+
+@pytest.mark.report("BR-115")
+def test_a_response_without_a_voice_is_asked_for_again_with_the_modality() -> None:
+    """Fault 11: completed with text or nothing, and the call is silent."""
+    told = Told().hear(ResponseCreated("resp_1"), done())
+    told.wait_until(told.now + 5)
+    [again] = told.of(CreateResponse)
+    assert json.loads(wire.encode(again))["response"] == {"output_modalities": ["audio"]}
+    told.hear(ResponseCreated("resp_2"), done(response_id="resp_2"))
+    assert [warning.code for warning in told.of(ProviderWarning)] == [NO_ANSWER]
+
+
+def test_a_response_with_only_tool_calls_is_not_silent() -> None:
+    told = Told().hear(ResponseCreated("resp_1"), done(calls=(CALL,)))
+    assert told.wait_until(told.now + 60).of(CreateResponse) == []
+
+
+@pytest.mark.report("BR-104")
+def test_an_incomplete_response_that_spoke_goes_on_with_the_call() -> None:
+    told = Told().hear(ResponseCreated("resp_1"), voice(), done(INCOMPLETE, reason="max_output_tokens"))
+    assert told.of(ResponseDone)[0].reason == "max_output_tokens"
+    assert told.wait_until(told.now + 60).of(CreateResponse) == []
+
+
+@pytest.mark.parametrize("reason", ["content_filter", "max_output_tokens"])
+def test_an_incomplete_response_without_a_voice_is_asked_for_again(reason: str) -> None:
+    told = Told().hear(ResponseCreated("resp_1"), done(INCOMPLETE, reason=reason))
+    assert len(told.wait_until(told.now + 5).of(CreateResponse)) == 1
+
+
+@pytest.mark.report("BR-104")
+def test_a_response_that_the_callers_turn_cancelled_is_not_asked_for_again() -> None:
+    told = Told().hear(ResponseCreated("resp_1"), SpeechBegan(), done(CANCELLED, reason="turn_detected"))
+    assert told.wait_until(told.now + 1).of(CreateResponse) == []
+    assert told.of(ProviderWarning) == []
+
+
+def test_a_second_try_during_the_callers_turn_is_satisfied_by_it() -> None:
+    told = Told().hear(ResponseCreated("resp_1"), done(FAILED, error="server_error"), SpeechBegan())
+    told.wait_until(told.now + 1)
+    told.hear(SpeechEnded(), *spoken("resp_2", "item_2", 100))
+    assert told.of(CreateResponse) == []
+
+
+def test_a_refused_request_is_asked_again_and_then_reported() -> None:
+    told = Told()
+    told.state.respond(now=0)
+    [create] = told.take().sent
+    told.hear(ErrorReported("server_error", "", "The server had an error", create.event_id))
+    told.wait_until(told.now + 5)
+    again = told.of(CreateResponse)[-1]
+    told.hear(ErrorReported("server_error", "", "The server had an error", again.event_id))
+    assert told.of(ProviderWarning)[-1].code == NO_ANSWER
+    assert len(told.wait_until(told.now + 60).of(CreateResponse)) == 2
+
+
+def test_a_request_that_the_server_ignores_is_repeated_and_then_reported() -> None:
+    told = Told(timing=Timing(create_wait=10), patience=Patience(retry=1))
+    told.state.respond(now=0)
+    told.take().hear(ItemAdded("item_x")).wait_until(10)
+    assert len(told.of(CreateResponse)) == 1
+    told.wait_until(11).hear(ItemAdded("item_y")).wait_until(21)
+    assert len(told.of(CreateResponse)) == 2
+    assert [warning.code for warning in told.of(ProviderWarning)] == [NO_ANSWER]
+    assert told.state.lost is None
+
+
+def test_two_refusals_for_an_active_response_are_reported() -> None:
+    """Fault 1: waits for the end of the other response, repeats once, never loops."""
+    told = Told()
+    told.state.respond(now=0)
+    for n in range(2):
+        create = told.take().of(CreateResponse)[-1]
+        text = f"active response in progress: resp_{n}."
+        told.hear(
+            ErrorReported("e", "conversation_already_has_active_response", text, create.event_id),
+            *spoken(f"resp_{n}", f"item_{n}", 100)[1:],
+        )
+    assert len(told.of(CreateResponse)) == 2
+    warnings = told.of(ProviderWarning)
+    assert [warning.code for warning in warnings] == ["conversation_already_has_active_response"]
+
+
+# Transcripts.
+
+
+def test_transcripts_belong_to_their_items_in_whatever_order_they_come() -> None:
+    """Fault 18: transcripts missing, empty or in the wrong order."""
+    told = Told().hear(
+        TurnCommitted("item_1"),
+        TurnCommitted("item_2"),
+        CallerTextReceived("item_2", "second", final=True),
+        CallerTextReceived("item_1", "fir", final=False),
+        CallerTextReceived("item_1", "first", final=True),
+        CallerTextReceived("item_1", "st", final=False),
+    )
+    assert told.of(CallerTranscript) == [
+        CallerTranscript("item_1", "", final=False),
+        CallerTranscript("item_2", "", final=False),
+        CallerTranscript("item_2", "second", final=True),
+        CallerTranscript("item_1", "fir", final=False),
+        CallerTranscript("item_1", "first", final=True),
+    ]
+    assert told.state.next_timeout() is None
+
+
+def test_a_failed_transcription_settles_with_what_there_is() -> None:
+    """Fault 18: ``failed`` counts as settled."""
+    told = Told().hear(
+        TurnCommitted("item_1"),
+        CallerTextReceived("item_1", "I need ", final=False),
+        TranscriptionFailed("item_1", "audio_unintelligible"),
+    )
+    assert told.of(CallerTranscript)[-1] == CallerTranscript("item_1", "I need ", final=True)
+    assert told.of(ProviderWarning) == [ProviderWarning("transcription_failed", "audio_unintelligible")]
+
+
+def test_a_transcript_that_never_comes_settles_after_its_time() -> None:
+    """Fault 18: a time-out; the whole is still taken when it comes later."""
+    told = Told(patience=Patience(transcript_wait=10)).hear(TurnCommitted("item_1"))
+    assert told.state.next_timeout() == 11
+    told.wait_until(11)
+    assert told.of(CallerTranscript)[-1] == CallerTranscript("item_1", "", final=True)
+    told.hear(CallerTextReceived("item_1", "late", final=True))
+    assert told.of(CallerTranscript)[-1] == CallerTranscript("item_1", "late", final=True)
+
+
+def test_without_transcription_no_transcript_is_awaited() -> None:
+    state = Conversation(MS, transcribes=False)
+    state.receive(TurnCommitted("item_1"), now=0)
+    assert (state.events(), state.next_timeout()) == ([], None)
+
+
+def test_the_agents_words_are_reported_with_their_item() -> None:
+    told = Told().hear(
+        AgentTextReceived("item_1", "Hel", final=False), AgentTextReceived("item_1", "Hello", final=True)
+    )
+    assert told.events == [
+        AgentTranscript("item_1", "Hel", final=False),
+        AgentTranscript("item_1", "Hello", final=True),
+    ]
