@@ -40,6 +40,8 @@ from providers.types import PCMA, PCMU, AudioFormat
 FORMATS = {"PCMU": PCMU, "PCMA": PCMA}
 
 _AUDIO_WAITING = 50  # one second of 20 ms frames: more is too late to be useful
+_AHEAD_S = 3.0  # a caller's audio is as long as the time in which it comes; more is a flood
+_BYTES_PER_S = 8000  # G.711
 _EVENTS_WAITING = 64
 _LOST_AFTER_MS = 30_000  # telephones with silence suppression send nothing for many seconds
 
@@ -142,6 +144,8 @@ class SipLeg:
         self._answered: asyncio.Future[None] | None = None
         self._gone = False
         self._held = False
+        self._heard_until = 0.0
+        self._flooded = 0
         self._on_sent: Callable[[bytes], None] | None = None
 
     # The seam.
@@ -156,8 +160,8 @@ class SipLeg:
 
     @property
     def dropped_frames(self) -> int:
-        """Caller audio that nobody took in time."""
-        return self._frames.dropped
+        """Caller audio that nobody took in time, or that was more than time had passed."""
+        return self._frames.dropped + self._flooded
 
     async def answer(self) -> None:
         """Send the 200 and return when its ACK is here; raises :exc:`LegGone` when none comes."""
@@ -367,6 +371,13 @@ class SipLeg:
         self._stream.start(media)
 
     def _heard(self, audio: bytes, at_ms: int) -> None:
+        """Hand audio on, at the speed of time: the model's owner pays for every second of it."""
+        now = self._clock()
+        until = max(self._heard_until, now) + len(audio) / _BYTES_PER_S
+        if until - now > _AHEAD_S:
+            self._flooded += 1
+            return
+        self._heard_until = until
         self._frames.put(CallerAudio(audio, at_ms))
 
     def _media_event(self, event: rtp.RtpEvent) -> None:

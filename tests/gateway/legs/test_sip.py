@@ -401,3 +401,23 @@ async def _refused(leg):
     with pytest.raises(LegGone) as caught:
         await leg.answer()
     return str(caught.value)
+
+
+async def test_a_caller_who_sends_faster_than_time_passes_is_cut_to_its_speed(answered):
+    """Ten seconds of audio in no time: a little is a burst, the rest a flood."""
+    taken = 0
+    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+
+        async def take():
+            nonlocal taken
+            async for frame in answered.leg.frames():
+                taken += len(frame.audio)
+
+        reader = group.create_task(take())
+        for _ in range(500):
+            answered.leg._heard(b"\xff" * 160, 0)
+            await asyncio.sleep(0)
+        reader.cancel()
+
+    assert 2.9 <= taken / 8000 <= 3.5
+    assert answered.leg.dropped_frames == 500 - taken // 160
