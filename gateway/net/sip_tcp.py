@@ -24,6 +24,8 @@ class TcpLimits:
     """Seconds without a byte from the peer; its keep-alives count."""
     partial_after: float = 30.0
     """Seconds that an incomplete message may take."""
+    stalled_after: float = 6.0
+    """Seconds that octets may wait for a peer that reads nothing, also when it has closed its own side."""
     connect_after: float = 5.0
 
 
@@ -40,10 +42,13 @@ class TcpConnection(asyncio.Protocol):
         self.flow = Flow("tcp", ("", 0), ("", 0), number)
         self.heard_at = 0.0
         self.partial_since: float | None = None
+        self.unread_since: float | None = None
+        """Since when something waits to be written; ``None`` while nothing does."""
         self.closed = asyncio.Event()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)  # uvloop's is no subclass of it
+        self._transport.set_write_buffer_limits(high=0)  # so that we are told whenever something waits
         remote, local = transport.get_extra_info("peername"), transport.get_extra_info("sockname")
         if not remote or not local:  # reset before we looked
             self.abort()
@@ -61,6 +66,12 @@ class TcpConnection(asyncio.Protocol):
         self._transport = None
         self.closed.set()
         self._owner.forget(self)
+
+    def pause_writing(self) -> None:
+        self.unread_since = self._owner.now()
+
+    def resume_writing(self) -> None:
+        self.unread_since = None
 
     def data_received(self, data: bytes) -> None:
         if self._transport is None or self._transport.is_closing():
@@ -207,14 +218,17 @@ class TcpConnections:
         return TcpConnection(self, self._serial, ours=ours)
 
     def _arm_sweep(self) -> None:
-        after = min(self.limits.idle_after, self.limits.partial_after) / 2
+        limits = self.limits
+        after = min(limits.idle_after, limits.partial_after, limits.stalled_after) / 2
         self._sweep = self._loop.call_later(after, self._close_idle)
 
     def _close_idle(self) -> None:
         now = self.now()
         for connection in list(self._open.values()):
-            stuck = connection.partial_since
-            if now - connection.heard_at >= self.limits.idle_after:
+            stuck, unread = connection.partial_since, connection.unread_since
+            if unread is not None and now - unread >= self.limits.stalled_after:
+                connection.abort()  # closing would wait for the peer to read
+            elif now - connection.heard_at >= self.limits.idle_after:
                 connection.close()
             elif stuck is not None and now - stuck >= self.limits.partial_after:
                 connection.abort()

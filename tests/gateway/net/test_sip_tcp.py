@@ -1,4 +1,5 @@
 import asyncio
+import socket
 
 import pytest
 
@@ -122,6 +123,52 @@ async def test_a_peer_that_does_not_read_is_cut_off():
         assert len(server.pool) == 0
         writer.close()
         del reader
+
+
+@pytest.mark.report("BR-171")
+@pytest.mark.parametrize("half_closes", [True, False])
+async def test_what_waits_for_a_peer_that_does_not_read_waits_within_a_limit(half_closes):
+    """
+    Reported of a carrier's WebSocket: its peer closes its own side, or stops reading, and the socket stays.
+
+    Here it is a SIP peer over TCP, with less waiting for it than the cap, so that only time can tell.
+    """
+    async with Server(write_buffer=8_000_000, stalled_after=0.3) as server:
+        peer = socket.socket()
+        peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        peer.connect(server.address)
+        peer.sendall(MESSAGE)
+        await server.until(1)
+        connection = server.pool.by_flow(server.heard[0][1])
+        while connection.unread_since is None:
+            assert connection.send(b"x" * 64_000)
+            await asyncio.sleep(0)
+        if half_closes:
+            peer.shutdown(socket.SHUT_WR)
+
+        async with asyncio.timeout(3):
+            await connection.closed.wait()
+        assert len(server.pool) == 0
+        peer.close()
+
+
+async def test_a_peer_that_reads_slowly_keeps_its_connection():
+    async with Server(write_buffer=8_000_000, stalled_after=5.0) as server:
+        reader, writer = await server.client()
+        writer.write(MESSAGE)
+        await server.until(1)
+        connection = server.pool.by_flow(server.heard[0][1])
+        reading = 0
+        while connection.unread_since is None:
+            assert connection.send(b"x" * 64_000)
+            reading += 64_000
+            await asyncio.sleep(0)
+        await reader.readexactly(reading)
+
+        assert connection.unread_since is None
+        assert connection.send(b"still here")
+        assert await reader.readexactly(10) == b"still here"
+        writer.close()
 
 
 @pytest.mark.parametrize(
