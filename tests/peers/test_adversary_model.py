@@ -1,0 +1,99 @@
+"""
+A model that fails in every way the fake OpenAI server knows: the caller never gets silence.
+
+All calls run at once against one gateway; after them nothing of them is left.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from tests.kit import sound
+from tests.kit.exchange import Exchange, Number, open_exchange, together
+from tests.kit.hear import hear
+from tests.kit.office import SCRIPTS, recording
+from tests.kit.phone import ReferPlan
+
+pytestmark = pytest.mark.peers
+
+SORRY = sound.utterance(41, 1.0)
+FAREWELL, THANKS = recording("farewell"), recording("caller_thanks")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A fault and what the call is like with it."""
+
+    faults: str
+    reason: str
+    says: str = "apology"
+    by: str = "gateway"
+
+
+REFUSED = [
+    Case(faults, "unavailable_rejected", says="nothing")
+    for faults in ("status:429", "status:401", "refuse_update", "close:1011@0", "stall", "late_handshake:30")
+]
+LOST = [
+    Case(faults, "session_lost")
+    for faults in (
+        "close:1011@1", "close:1006@1", "close:1000@1", "expire@2", "error:insufficient_quota@2",
+        "close:1011@4.7",
+    )
+]  # fmt: skip
+SPEECHLESS = [Case(faults, "no_answer") for faults in ("failed", "failed:rate_limit_exceeded", "no_audio")]
+HARMLESS = [
+    Case(faults, "end_call", says="farewell", by="agent")
+    for faults in (
+        "error@2", "unknown_event@1", "garbage@1", "failed#1", "failed#2", "no_audio#1", "no_audio#2",
+        "incomplete#1", "late_deltas:3", "stray_deltas:2", "transcript:failed", "transcript:late",
+        "rate_limits:none", "no_pong", "slow_reader:0.01", "slow_arguments:1",
+    )
+]  # fmt: skip
+CASES = {case.faults: case for case in [*REFUSED, *LOST, *SPEECHLESS, *HARMLESS]}
+
+
+def endure(exchange: Exchange, case: Case) -> None:
+    """Call, hear the greeting if there is one, say thanks, and hear what is to be heard before the BYE."""
+    phone = exchange.phone(case.faults)
+    if case.says == "nothing":
+        assert phone.dial_and_be_refused(timeout=15).status == 503
+        assert 200 not in phone.statuses()
+    else:
+        phone.call(timeout=15)
+        phone.listen(4.5)
+        phone.speak(THANKS)
+        bye_at = phone.wait_for_bye(20)
+        heard = hear(SORRY if case.says == "apology" else FAREWELL, phone.heard(before=bye_at))
+        assert heard.whole, (case, heard)
+    report = exchange.report(case.faults)
+    assert (report["reason"], report["by"]) == (case.reason, case.by), case
+
+
+def test_a_caller_never_gets_silence_whatever_the_model_does(ports, tmp_path):
+    apology = {"apology": str(sound.write(tmp_path / "apology.wav", SORRY))}
+    numbers = {name: Number(faults=name, agent=apology) for name in CASES}
+    with open_exchange(SCRIPTS / "adversary.yaml", numbers, ports, tmp_path) as exchange:
+        before = exchange.gauges()
+        together([lambda case=case: endure(exchange, case) for case in CASES.values()])
+        exchange.gateway.until(lambda: exchange.gauges() == before, 10, f"as before: {before}")
+        assert "Traceback" not in exchange.gateway.log
+
+
+def test_a_session_lost_while_a_transfer_is_pending_is_apologised_for_when_that_fails(ports, tmp_path):
+    apology = {"apology": str(sound.write(tmp_path / "apology.wav", SORRY))}
+    number = Number(scene="transfer", faults="close:1011@9", agent=apology)
+    with open_exchange(SCRIPTS / "adversary.yaml", {"sales": number}, ports, tmp_path) as exchange:
+        phone = exchange.phone("sales")
+        phone.refer = ReferPlan(notifies=((0.0, "SIP/2.0 100 Trying"), (4.0, "SIP/2.0 486 Busy Here")))
+        phone.call()
+        phone.listen(4)
+        phone.speak(recording("caller_sales"))
+        bye_at = phone.wait_for_bye(25)
+        assert any(each.message.method == "REFER" for each in phone.received)
+        assert hear(SORRY, phone.heard(before=bye_at)).whole
+        report = exchange.report("sales")
+        assert report["reason"] == "session_lost"
+        assert [step["state"] for step in report["transfer"]][-1] == "failed"
