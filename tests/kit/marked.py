@@ -62,9 +62,9 @@ def run_marked(mark: str) -> list[Path]:
         ("soak", f"{mark} and soak", []),
     ):
         command = [sys.executable, "-m", "pytest", "-q", "-m", expression, *extra]
-        subprocess.run(
-            [*command, "--results", str(folder / f"{name}.jsonl")], check=False
-        )  # judged by its results
+        # One word: of two, pytest would take the second for a folder with tests before it knows the option.
+        results = f"--results={folder / name}.jsonl"
+        subprocess.run([*command, results], check=False)  # judged by its results
     return sorted(folder.glob("*.jsonl"))
 
 
