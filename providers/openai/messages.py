@@ -208,6 +208,13 @@ class AnswerCall:
     output: str
 
 
+@dataclass(frozen=True, slots=True)
+class AskWhetherAlive:
+    """A request that changes nothing; the server answers it with an error that names ``event_id``."""
+
+    event_id: str
+
+
 ClientMessage: TypeAlias = (
-    UpdateSession | CreateResponse | CancelResponse | TruncateItem | AddText | AnswerCall
+    UpdateSession | CreateResponse | CancelResponse | TruncateItem | AddText | AnswerCall | AskWhetherAlive
 )

@@ -100,10 +100,11 @@ class OpenAISession:
         self._timer_at = 0.0
         self._timer_due = False
         self._waiting: asyncio.Timeout | None = None
+        self._conversation.liveness.begin(self._loop.time())
         # A date in the past says that one of the clocks is wrong, not that the session is over.
         if facts.expires_at is not None and (after := facts.expires_at - time.time()) > 0:
             self._conversation.expire_after(after, now=self._loop.time())
-            self._arm()
+        self._arm()
 
     @property
     def capabilities(self) -> Capabilities:
@@ -165,6 +166,7 @@ class OpenAISession:
         match message:
             case None:
                 self._conversation.gate.progress(now)
+                self._conversation.liveness.heard(now)
                 return
             case SessionUpdated():
                 self._settle_update(None)

@@ -14,10 +14,12 @@ from enum import Enum
 from providers.openai.calls import CallBook
 from providers.openai.gate import Request, ResponseGate, Timing
 from providers.openai.ledger import ItemLedger
+from providers.openai.liveness import Liveness
 from providers.openai.messages import (
     AddText,
     AgentTextReceived,
     AnswerCall,
+    AskWhetherAlive,
     AudioFinished,
     AudioReceived,
     CallerTextReceived,
@@ -67,6 +69,7 @@ FATAL = frozenset(
 _HARMLESS = frozenset({"input_audio_buffer_commit_empty"})
 _RATE_LIMITS = frozenset({"rate_limit_exceeded", "inference_rate_limit_exceeded"})
 _TRANSCRIPTS_KEPT = 16
+_ALIVE = "alive"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +117,7 @@ class Conversation:
         """Whether any audio was generated: from then on the voice is fixed."""
         self.lost: tuple[str, str] | None = None
         """``(code, message)`` when the session is gone."""
+        self.liveness = Liveness()
         self._calls = CallBook()
         self._patience = patience or Patience()
         self._failures = 0
@@ -165,12 +169,17 @@ class Conversation:
     def receive_audio(self, message: AudioReceived, *, now: float) -> bool:
         """Count a piece of audio; returns whether the caller may hear it."""
         self.gate.progress(now)
+        self.liveness.heard(now)
         self.spoke = True
         return self.ledger.receive(message.response_id, message.item_id, len(message.audio))
 
     def receive(self, message: ServerMessage, *, now: float) -> None:
         """Take any other message; a late, repeated or unexpected one is harmless."""
+        if isinstance(message, ErrorReported) and message.event_id.startswith(_ALIVE):
+            self.liveness.answered(now)  # no progress of a response that runs
+            return
         self.gate.progress(now)
+        self.liveness.heard(now)
         match message:
             case AudioReceived():
                 if self.receive_audio(message, now=now):
@@ -219,7 +228,9 @@ class Conversation:
         self.gate.handle_timeout(now=now)
         for request in self.gate.failed():
             self._try_again(request, "response_not_created", now)
-        if self.gate.stalled and self.lost is None:
+        if self.liveness.handle_timeout(now):
+            self._out.append(AskWhetherAlive(self._id(_ALIVE)))
+        if (self.gate.stalled or self.liveness.dead) and self.lost is None:
             self.lost = (Loss.STALLED.value, "the provider stopped answering")
         for item_id in [item_id for item_id, at in self._due.items() if at <= now]:
             self._settle_transcript(item_id, None)
@@ -231,12 +242,8 @@ class Conversation:
 
     def next_timeout(self) -> float | None:
         """When to call :meth:`handle_timeout`, or ``None`` for never."""
-        times = [*self._due.values()]
-        if (gate := self.gate.next_timeout()) is not None:
-            times.append(gate)
-        if self._ending_at is not None:
-            times.append(self._ending_at)
-        return min(times, default=None)
+        others = (self.gate.next_timeout(), self.liveness.next_timeout(), self._ending_at)
+        return min([*self._due.values(), *(at for at in others if at is not None)], default=None)
 
     def to_send(self) -> list[ClientMessage]:
         """Take what is ready for the wire, answers and cuts before requests."""

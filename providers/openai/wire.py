@@ -20,6 +20,7 @@ from providers.openai.messages import (
     AddText,
     AgentTextReceived,
     AnswerCall,
+    AskWhetherAlive,
     AudioFinished,
     AudioReceived,
     CallerTextReceived,
@@ -284,6 +285,8 @@ def _event(message: ClientMessage) -> dict[str, Any]:
         case AnswerCall(event_id, call_id, output):
             item = {"type": "function_call_output", "call_id": call_id, "output": output}
             return {"type": "conversation.item.create", "event_id": event_id, "item": item}
+        case AskWhetherAlive(event_id):
+            return {"type": "conversation.item.retrieve", "event_id": event_id, "item_id": "item_none"}
 
 
 def _response_options(message: CreateResponse) -> dict[str, Any]:

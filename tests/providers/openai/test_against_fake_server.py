@@ -102,7 +102,9 @@ class Caller:
         return [each.event for each in self.other_side.received if each.type == kind]
 
     def errors(self) -> list[str]:
-        return [each.event["error"]["code"] for each in self.other_side.sent if each.type == "error"]
+        """Return the errors that we did not ask for (providers.openai.liveness)."""
+        errors = [each.event["error"] for each in self.other_side.sent if each.type == "error"]
+        return [each["code"] for each in errors if not str(each["event_id"]).startswith("alive")]
 
     def voice(self) -> bytes:
         return b"".join(event.audio for event in self.events if isinstance(event, AudioDelta))

@@ -223,3 +223,30 @@ def test_the_agents_words_are_reported_with_their_item() -> None:
         AgentTranscript("item_1", "Hel", final=False),
         AgentTranscript("item_1", "Hello", final=True),
     ]
+
+
+def unknown_item(question):
+    return ErrorReported("invalid_request_error", "item_retrieve_invalid_item_id", "none", question.event_id)
+
+
+def test_the_answer_to_our_own_question_is_neither_a_warning_nor_progress_of_a_response():
+    talk = Conversation(8)
+    talk.liveness.begin(0.0)
+    talk.handle_timeout(now=1.0)
+    [question] = talk.to_send()
+    assert json.loads(wire.encode(question))["type"] == "conversation.item.retrieve"
+
+    talk.receive(unknown_item(question), now=1.1)
+    assert talk.events() == []
+    assert talk.lost is None
+
+
+def test_a_server_that_fell_silent_and_does_not_answer_is_lost():
+    talk = Conversation(8)
+    talk.liveness.begin(0.0)
+    for now in (1.0, 11.2, 19.2):
+        talk.handle_timeout(now=now)
+        for question in talk.to_send():
+            if now == 1.0:
+                talk.receive(unknown_item(question), now=1.2)
+    assert talk.lost == ("stalled", "the provider stopped answering")
