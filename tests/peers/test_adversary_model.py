@@ -40,7 +40,7 @@ LOST = [
     Case(faults, "session_lost")
     for faults in (
         "close:1011@1", "close:1006@1", "close:1000@1", "expire@2", "error:insufficient_quota@2",
-        "close:1011@4.7",
+        "close:1011@4.7", "stall@3",
     )
 ]  # fmt: skip
 SPEECHLESS = [Case(faults, "no_answer") for faults in ("failed", "failed:rate_limit_exceeded", "no_audio")]
@@ -65,7 +65,7 @@ def endure(exchange: Exchange, case: Case) -> None:
         phone.call(timeout=15)
         phone.listen(4.5)
         phone.speak(THANKS)
-        bye_at = phone.wait_for_bye(20)
+        bye_at = phone.wait_for_bye(25)
         heard = hear(SORRY if case.says == "apology" else FAREWELL, phone.heard(before=bye_at))
         assert heard.whole, (case, heard)
     report = exchange.report(case.faults)
