@@ -43,7 +43,7 @@ venv() {
     return
   fi
   tools
-  say "setting up $dir"
+  say "setting up $dir: a minute or three, once"
   [ -x "$dir/bin/python" ] || "$PYTHON" -m venv "$dir"
   export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore PIP_NO_INPUT=1
   "$dir/bin/python" -m pip install --quiet --require-hashes -r requirements.lock
