@@ -32,6 +32,8 @@ from tools.types import JsonValue
 VERSION = 1
 _ENTRIES = 10_000
 """Entries of a record at most; a call that goes on longer says how many were left out."""
+_ARGUMENTS = 65_536
+"""Characters of a tool call's arguments that are kept; the dispatcher takes no more either."""
 _TRANSCRIPT_AFTER_S = 8.0
 """A turn without a transcript for so long never gets one."""
 _HEARD_WHOLE_MS = 60
@@ -103,7 +105,7 @@ class CallRecord:
                     "tool": event.tool,
                     "began": _s(event.at),
                     "ended": None,
-                    "arguments": event.arguments,
+                    "arguments": event.arguments[:_ARGUMENTS],
                     "status": None,
                     "reason_code": "",
                     "data": {},

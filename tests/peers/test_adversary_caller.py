@@ -17,6 +17,7 @@ from tests.kit.hear import hear
 from tests.kit.office import SCRIPTS, recording
 from tests.kit.phone import ReferPlan
 from tests.kit.rogue import Manner, Rogue
+from tests.kit.sound import Pcm
 
 pytestmark = pytest.mark.peers
 
@@ -35,6 +36,8 @@ class Case:
     manner: Manner | None = None
     codec: str = "PCMU"
     number: Number = field(default_factory=Number)
+    cut_off: Pcm | None = None
+    """The recording in which the caller hangs up."""
 
 
 def to_the_end(phone: Rogue) -> None:
@@ -168,8 +171,8 @@ CASES = {
         )
         for after in (0, 0.1, 0.5)
     },
-    "leaves in the greeting": Case(leaves_in_the_greeting, "bye", "caller"),
-    "leaves in the farewell": Case(leaves_in_the_farewell, "bye", "caller"),
+    "leaves in the greeting": Case(leaves_in_the_greeting, "bye", "caller", cut_off=GREETING),
+    "leaves in the farewell": Case(leaves_in_the_farewell, "bye", "caller", cut_off=FAREWELL),
     "leaves before the ACK": Case(leaves_before_the_ack, "bye", "caller", manner=MUTE),
     "never acknowledges": Case(never_acknowledges, "ack_timeout", "gateway", manner=MUTE),
     "leaves in a transfer": Case(
@@ -191,11 +194,22 @@ CASES = {
 }  # fmt: skip
 
 
+def assert_heard(cut_off: Pcm, phone: Rogue, report: dict[str, object]) -> None:
+    """What the record says was heard is what came: the agent speaks without a pause until the BYE."""
+    capture = phone.heard()
+    heard_ms = len(capture) / 8 - hear(cut_off, capture).start_ms
+    last = report["transcript"][-1]
+    assert last["interrupted"]
+    assert abs(last["heard_ms"] - heard_ms) <= 60, (last, heard_ms)
+
+
 def call(exchange: Exchange, name: str, case: Case) -> None:
     phone = exchange.phone(name, manner=case.manner, codec=case.codec)
     case.act(phone)
     report = exchange.report(name)
     assert (report["reason"], report["by"]) == (case.reason, case.by), name
+    if case.cut_off is not None:
+        assert_heard(case.cut_off, phone, report)
     assert report["dropped_events"] == 0
     assert report["audio"]["seconds"] < report["ended"] + 4
 

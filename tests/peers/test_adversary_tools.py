@@ -160,18 +160,44 @@ def test_wrong_tool_calls_and_bad_look_ups_end_no_call(ports, tmp_path):
             assert "Traceback" not in exchange.gateway.log
 
 
-def test_a_call_whose_caller_hangs_up_in_a_look_up_ends_and_says_so(ports, tmp_path):
+def leaves_in_a_look_up(exchange: Exchange) -> None:
+    phone = exchange.phone("slow")
+    phone.call()
+    phone.listen(1.5)
+    phone.speak(THANKS)
+    phone.listen(1.0)
+    phone.hang_up()
+    report = exchange.report("slow")
+    assert (report["reason"], report["by"]) == ("bye", "caller")
+    [tool] = report["tool_calls"]
+    assert (tool["tool"], tool["status"]) == ("lookup_caller", "ok")
+    assert report["transcript"][-1]["who"] == "caller"
+
+
+def interrupts_the_farewell(exchange: Exchange) -> None:
+    """The end_call of a response that the caller interrupted before it was complete must not run."""
+    phone = exchange.phone("interrupted")
+    phone.call()
+    phone.listen(4.5)
+    phone.speak(THANKS)
+    phone.listen(1.5)
+    phone.speak(THANKS)
+    phone.until_heard(recording("okay"), 10, "an answer to the interruption")
+    phone.hang_up()
+    report = exchange.report("interrupted")
+    assert (report["reason"], report["tool_calls"]) == ("bye", [])
+    [cut] = report["barge_ins"]
+    [farewell] = [turn for turn in report["transcript"] if turn["item_id"] == cut["item_id"]]
+    assert farewell["interrupted"]
+    assert abs(farewell["heard_ms"] - cut["heard_ms"]) <= 20
+
+
+def test_no_tool_runs_or_answers_for_a_caller_who_left_or_interrupted(ports, tmp_path):
     with look_up() as url:
-        numbers = {"slow": Number("look up", lookup_url=f"{url}/slow")}
+        numbers = {
+            "slow": Number("look up", lookup_url=f"{url}/slow"),
+            "interrupted": Number("farewell", faults="slow_arguments:3"),
+        }
         with open_exchange(SCRIPTS / "adversary.yaml", numbers, ports, tmp_path) as exchange:
-            phone = exchange.phone("slow")
-            phone.call()
-            phone.listen(1.5)
-            phone.speak(THANKS)
-            phone.listen(1.0)
-            phone.hang_up()
-            report = exchange.report("slow")
-            assert (report["reason"], report["by"]) == ("bye", "caller")
-            [tool] = report["tool_calls"]
-            assert (tool["tool"], tool["status"]) == ("lookup_caller", "ok")
-            assert report["transcript"][-1]["who"] == "caller"
+            acts = leaves_in_a_look_up, interrupts_the_farewell
+            together([lambda act=act: act(exchange) for act in acts])

@@ -18,7 +18,7 @@ from gateway.calls.plan import Plan
 from gateway.calls.prompts import Prompts
 from gateway.calls.routing import Router
 from gateway.calls.switchboard import RETRY_AFTER_S, Switchboard
-from gateway.legs.base import CallInfo, HangupCause, TransferProgress, TransferState
+from gateway.legs.base import CallInfo, HangupCause, LegGone, TransferProgress, TransferState
 from gateway.legs.refusal import Refusal
 from gateway.store.memory import LogAudit, MemoryLedger
 from providers.errors import ProviderRejected, ProviderUnavailable, SessionLost
@@ -382,3 +382,35 @@ async def test_an_unknown_number_is_not_found():
 
         assert refusal.status == 404
         assert "+12025550199" in refusal.why
+
+
+async def test_a_call_that_comes_before_the_switchboard_runs_is_asked_to_come_again():
+    house = House()
+    refusal = house.board.admit(CallInfo("early", "", NUMBER, "lab"))
+    assert refusal == Refusal(503, "Service Unavailable", "starting", retry_after_s=RETRY_AFTER_S)
+
+
+async def test_a_caller_who_leaves_in_the_recording_of_an_unavailable_agent_has_hung_up(recording):
+    provider = HandProvider(error=ProviderUnavailable("down"))
+    async with House(provider, on_unavailable={"say": recording}) as house:
+        leg = await house.ring()
+        await until(lambda: leg.playout.queued_ms)
+        leg.leave()
+
+        assert await house.ended() == ("unavailable_said", "caller")
+        assert [event.provider for event in house.watcher.of(ev.CallAnswered)] == [""]
+
+
+@pytest.mark.parametrize("reason", ["bye", "cancel", "ack_timeout"])
+async def test_a_line_that_goes_away_while_it_is_answered_says_how(reason):
+    leg = HandLeg()
+
+    async def leaves():
+        leg.leave(by_caller=reason != "ack_timeout", reason=reason)
+        raise LegGone
+
+    leg.answer = leaves
+    async with House() as house:
+        await house.ring(leg)
+        assert await house.ended() == (reason, "gateway" if reason == "ack_timeout" else "caller")
+        assert house.watcher.of(ev.CallAnswered) == []

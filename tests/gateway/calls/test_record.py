@@ -154,6 +154,12 @@ def test_tool_calls_have_their_results():
     ]  # fmt: skip
 
 
+def test_arguments_beyond_what_the_dispatcher_takes_are_not_kept():
+    found = record(ev.ToolCalled(CALL, 1.0, "t1", "end_call", "x" * 2_000_000))
+
+    assert len(found["tool_calls"][0]["arguments"]) == 65_536
+
+
 def test_keys_transfer_and_latency_are_kept():
     found = record(
         ev.DtmfHeard(CALL, 1.0, "5"),
