@@ -19,7 +19,7 @@ from gateway.calls.conversation import Conversation
 from gateway.calls.dtmf import DtmfCollector
 from gateway.calls.ending import Ending, OwnEnd
 from gateway.calls.report import Report
-from gateway.legs.base import CallLeg, DtmfReceived, HangupCause, HungUp, MediaLost
+from gateway.legs.base import CallLeg, DtmfReceived, HangupCause, HungUp, MediaLost, MediaResumed
 from gateway.media.convert import converter
 from providers.base import ProviderSession
 from providers.errors import SessionLost
@@ -47,6 +47,8 @@ log = structlog.get_logger(__name__)
 
 TOOL_GRACE_S = 3.0
 """How long tools that have begun may still run when the line is gone."""
+MEDIA_AGAIN_S = 10.0
+"""How long after a transfer that failed, at most, a line without packets is noticed."""
 GOODBYE_S = 20.0
 """How long the agent may take to say goodbye when the time of the call is over."""
 
@@ -111,6 +113,7 @@ class Bridge:
         self._to_line = converter(session.output, leg.format)
         self._speaking = ""
         self._over = asyncio.Event()
+        self._media_lost = asyncio.Event()
         self._hung_up = HungUp(by_caller=False, reason="local")
         self._digits = DtmfCollector()
         self._running: set[asyncio.Task[None]] = set()
@@ -131,6 +134,7 @@ class Bridge:
                 group.create_task(self._caller_to_model(), name=f"{name} caller->model"),
                 group.create_task(self._model_to_caller(), name=f"{name} model->caller"),
                 group.create_task(self._line_events(), name=f"{name} line"),
+                group.create_task(self._lost_media(), name=f"{name} media"),
             ]
             if self._settings.max_duration_s is not None:
                 tasks.append(
@@ -168,9 +172,9 @@ class Bridge:
                         self._start(self._send_digits(), "digits")
                 case MediaLost():
                     log.warning("call.media_lost", silent_ms=event.silent_ms)
-                    if self._talk.policy.pending is None:  # a trunk that transfers sends no audio meanwhile
-                        self._hung_up = HungUp(by_caller=False, reason="media_lost")
-                        await self._leg.hang_up()
+                    self._media_lost.set()
+                case MediaResumed():
+                    self._media_lost.clear()
                 case HungUp():
                     if self._hung_up.reason == "local":
                         self._hung_up = event
@@ -178,6 +182,16 @@ class Bridge:
                     self._over.set()
                 case _:
                     pass  # hold: the leg itself stops and starts the media
+
+    async def _lost_media(self) -> None:
+        """Hang up on a line that brings no packets; but a trunk that transfers may send none meanwhile."""
+        while True:
+            await self._media_lost.wait()
+            if self._talk.policy.pending is None:
+                self._hung_up = HungUp(by_caller=False, reason="media_lost")
+                await self._leg.hang_up()
+                return
+            await asyncio.sleep(MEDIA_AGAIN_S)
 
     async def _send_digits(self) -> None:
         """Wait until the caller stops pressing keys, then tell the model once."""

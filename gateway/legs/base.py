@@ -69,6 +69,11 @@ class MediaLost:
 
 
 @dataclass(frozen=True, slots=True)
+class MediaResumed:
+    """A packet came after :class:`MediaLost`."""
+
+
+@dataclass(frozen=True, slots=True)
 class HungUp:
     """The line is gone."""
 
@@ -77,7 +82,7 @@ class HungUp:
     """A short stable word: ``bye``, ``cancel``, ``ack_timeout``, ``local``, ``media_lost``, ``refused``."""
 
 
-LegEvent: TypeAlias = DtmfReceived | HoldChanged | MediaLost | HungUp
+LegEvent: TypeAlias = DtmfReceived | HoldChanged | MediaLost | MediaResumed | HungUp
 
 
 class TransferState(StrEnum):

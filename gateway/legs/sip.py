@@ -24,6 +24,7 @@ from gateway.legs.base import (
     LegEvent,
     LegGone,
     MediaLost,
+    MediaResumed,
     TransferProgress,
     TransferState,
 )
@@ -387,8 +388,10 @@ class SipLeg:
             case rtp.MediaLost():
                 if not self._held:
                     self._events.put(MediaLost(event.silent_ms))
-            case _:
-                pass  # a changed stream or resumed media needs nothing here
+            case rtp.MediaResumed():
+                self._events.put(MediaResumed())
+            case rtp.StreamChanged():
+                pass  # the same caller, from another place
 
     def _marks_reached(self) -> None:
         reached = list(self._marks) if self._gone else self._playout.take_reached()

@@ -13,11 +13,15 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
+
 from tests.kit.gateway import COMMAND, Gateway
+from tests.kit.hear import QUIET, hear, rms
 from tests.kit.office import KEY, SALES
 from tests.kit.ports import Ports
 from tests.kit.process import Process
 from tests.kit.rogue import Manner, Rogue
+from tests.kit.sound import FRAME, Pcm
 
 GAUGES = (
     "trunkline_calls_active",
@@ -68,6 +72,25 @@ class Exchange:
     def gauges(self) -> dict[str, float]:
         samples = self.gateway.metrics()
         return {name: samples[name] for name in GAUGES}
+
+
+def assert_heard(recording: Pcm, capture: Pcm, what: str = "") -> None:
+    """
+    Fail unless a recording was heard to its last sound.
+
+    With dozens of callers on two cores a pause may come into the middle, and the piece it falls into is not
+    recognised; the end is where something would be cut off.
+    """
+    heard = hear(recording, capture)
+    end = last_sound_ms(recording)
+    assert heard.audible_ms - heard.heard_ms <= 60, (what, heard)
+    assert all(at < end - 200 for at in heard.missing), (what, heard)
+
+
+def last_sound_ms(recording: Pcm) -> int:
+    """Return where the last audible 20 ms of a recording begin."""
+    known = recording.astype(np.float64)
+    return max(at for at in range(0, len(known), FRAME) if rms(known[at : at + FRAME]) >= QUIET) // 8
 
 
 def together(acts: Sequence[Callable[[], None]]) -> None:

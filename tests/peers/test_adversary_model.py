@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import pytest
 
 from tests.kit import sound
-from tests.kit.exchange import Exchange, Number, open_exchange, together
+from tests.kit.exchange import Exchange, Number, assert_heard, open_exchange, together
 from tests.kit.hear import hear
 from tests.kit.office import SCRIPTS, recording
 from tests.kit.phone import ReferPlan
@@ -66,8 +66,8 @@ def endure(exchange: Exchange, case: Case) -> None:
         phone.listen(4.5)
         phone.speak(THANKS)
         bye_at = phone.wait_for_bye(25)
-        heard = hear(SORRY if case.says == "apology" else FAREWELL, phone.heard(before=bye_at))
-        assert heard.whole, (case, heard)
+        due = SORRY if case.says == "apology" else FAREWELL
+        assert_heard(due, phone.heard(before=bye_at), case.faults)
     report = exchange.report(case.faults)
     assert (report["reason"], report["by"]) == (case.reason, case.by), case
 

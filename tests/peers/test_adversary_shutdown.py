@@ -32,7 +32,7 @@ def in_the_greeting(phone: Phone) -> None:
 
 def in_the_farewell(phone: Phone) -> None:
     phone.call()
-    phone.listen(4.5)
+    phone.listen(1)
     phone.speak(THANKS)
     phone.listen(1.5)
 
@@ -40,7 +40,7 @@ def in_the_farewell(phone: Phone) -> None:
 def in_a_transfer(phone: Phone) -> None:
     phone.refer = ReferPlan(notifies=((0.0, "SIP/2.0 100 Trying"), (30.0, "SIP/2.0 200 OK")))
     phone.call()
-    phone.listen(4.5)
+    phone.listen(1)
     phone.speak(SALES)
     phone.wait_for(lambda message: message.method == "REFER", 15, "REFER")
     phone.listen(0.3)
@@ -89,7 +89,7 @@ def test_one_sigterm_lets_a_transfer_come_to_its_end(fake_office):
     phone = fake_office.phone(gateway)
     phone.refer = ReferPlan(notifies=((0.0, "SIP/2.0 100 Trying"), (1.0, "SIP/2.0 200 OK")))
     phone.call()
-    phone.listen(4.5)
+    phone.listen(1)
     phone.speak(SALES)
     phone.wait_for(lambda message: message.method == "REFER", 15, "REFER")
     gateway.signal(signal.SIGTERM)
@@ -107,7 +107,7 @@ def test_a_folder_that_takes_no_recordings_costs_no_call_anything(fake_office):
     for _ in range(2):
         phone = fake_office.phone(gateway)
         phone.call()
-        phone.listen(4.5)
+        phone.listen(1)
         phone.speak(THANKS)
         bye_at = phone.wait_for_bye(15)
         assert hear(FAREWELL, phone.heard(before=bye_at)).whole

@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kit.exchange import Exchange, Number, open_exchange, together
-from tests.kit.hear import hear
+from tests.kit.exchange import Exchange, Number, assert_heard, open_exchange, together
 from tests.kit.office import SALES, SCRIPTS, recording
 
 pytestmark = pytest.mark.peers
@@ -130,7 +129,7 @@ def call(exchange: Exchange, name: str, case: Case) -> None:
         phone.hang_up()
     else:
         bye_at = phone.wait_for_bye(10)
-        assert hear(recording(case.says), phone.heard(before=bye_at)).whole
+        assert_heard(recording(case.says), phone.heard(before=bye_at), name)
     if case.reason == "transferred":
         refer = next(each.message for each in phone.received if each.message.method == "REFER")
         assert SALES in refer.uri("refer-to")

@@ -9,6 +9,7 @@ from gateway.legs.base import (
     DtmfReceived,
     HangupCause,
     MediaLost,
+    MediaResumed,
     TransferProgress,
     TransferState,
 )
@@ -171,6 +172,33 @@ async def test_a_trunk_that_sends_no_audio_while_it_transfers_is_not_hung_up_on(
         await scene.says(tool("transfer_call"))
         scene.leg.happened.put(MediaLost(30_000))
         await scene.settle()
+
+        assert scene.leg.hung_up == []
+
+
+async def test_media_that_is_still_lost_when_the_transfer_has_failed_ends_the_call(monkeypatch):
+    monkeypatch.setattr("gateway.calls.bridge.MEDIA_AGAIN_S", 0.01)
+    async with Scene(transfer=BUSY) as scene:
+        scene.tools.terminal = SALES
+        await scene.says(audio("a", 100), AudioDone("a"), tool("transfer_call"))
+        scene.leg.happened.put(MediaLost(30_000))
+        await scene.settle()
+        assert scene.leg.hung_up == []
+        await scene.hears(120)
+
+        assert (await scene.call).reason == "media_lost"
+
+
+async def test_media_that_came_back_before_the_transfer_failed_lets_the_call_go_on(monkeypatch):
+    monkeypatch.setattr("gateway.calls.bridge.MEDIA_AGAIN_S", 0.01)
+    async with Scene(transfer=BUSY) as scene:
+        scene.tools.terminal = SALES
+        await scene.says(audio("a", 100), AudioDone("a"), tool("transfer_call"))
+        scene.leg.happened.put(MediaLost(30_000))
+        scene.leg.happened.put(MediaResumed())
+        await scene.settle()
+        await scene.hears(120)
+        await asyncio.sleep(0.05)
 
         assert scene.leg.hung_up == []
 
