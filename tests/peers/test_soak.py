@@ -51,7 +51,7 @@ def one_round(office: Office, gateway: Gateway, folder: Path) -> str:
     assert outcome.successful == CALLS
     for port in sipp.media_ports:
         packets = len(ears.heard[port])
-        assert packets >= SECONDS * 50 * 0.97, f"{packets} packets in {SECONDS} s"
+        assert packets >= SECONDS * 50 * 0.9, f"{packets} packets in {SECONDS} s"
         heard = ears.pcm(port)
         assert hear(GREETING, heard).whole
         assert hear(ANSWER, heard).whole
