@@ -207,7 +207,9 @@ class Gateway:
 
     def _media_done(self, figures: MediaStatistics) -> None:
         rtp = figures.rtp
-        self.metrics.rtp_finished(received=rtp.received, sent=rtp.sent, lost=rtp.lost, late=rtp.late)
+        self.metrics.rtp_finished(
+            received=rtp.received, sent=rtp.sent, lost=rtp.lost, late=rtp.late, underruns=figures.underruns
+        )
 
     def _plans(self, settings: Settings) -> Router[Plan]:
         self._sources = ConfigSources(settings, self._http)

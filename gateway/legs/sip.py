@@ -12,6 +12,8 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import Protocol
 
+import structlog
+
 from gateway.legs.base import (
     GONE,
     CallerAudio,
@@ -37,6 +39,8 @@ from gateway.rtp import session as rtp
 from gateway.sdp import NegotiatedMedia, NotAcceptable, SdpError
 from gateway.sip import events as sip
 from providers.types import PCMA, PCMU, AudioFormat
+
+log = structlog.get_logger(__name__)
 
 FORMATS = {"PCMU": PCMU, "PCMA": PCMA}
 
@@ -348,7 +352,17 @@ class SipLeg:
             state = TransferState.CONFIRMED if taken_over else TransferState.FAILED
             self._progress.put(TransferProgress(state, reason="" if taken_over else GONE))
         if self._stream is not None:
-            self._on_media(self._stream.stats())
+            figures = self._stream.stats()
+            log.info(
+                "call.media",
+                call_id=self._info.id,
+                received=figures.rtp.received,
+                lost=figures.rtp.lost,
+                late=figures.rtp.late,
+                jitter_ms=round(figures.rtp.jitter_ms, 1),
+                underruns=figures.underruns,
+            )
+            self._on_media(figures)
             self._stream.close()
         else:
             self._lease.release(self._clock())

@@ -81,6 +81,10 @@ class Metrics:
         self._rtp_in, self._rtp_out = rtp.labels("in"), rtp.labels("out")
         self._rtp_lost = self._counter("trunkline_rtp_packets_lost", "RTP packets that never came.")
         self._rtp_late = self._counter("trunkline_rtp_packets_late", "RTP packets too late to be played.")
+        self._underruns = self._counter(
+            "trunkline_playout_underruns",
+            "Times that the agent's audio came too late to go on without a pause.",
+        )
         self._dropped = self._counter(
             "trunkline_events_dropped", "Events that a slow listener lost.", "listener"
         )
@@ -114,8 +118,9 @@ class Metrics:
     def barged_in(self) -> None:
         self._barge_ins.inc()
 
-    def rtp_finished(self, *, received: int, sent: int, lost: int, late: int) -> None:
+    def rtp_finished(self, *, received: int, sent: int, lost: int, late: int, underruns: int) -> None:
         """Add what one call's media stream counted."""
+        self._underruns.inc(underruns)
         self._rtp_in.inc(received)
         self._rtp_out.inc(sent)
         self._rtp_lost.inc(lost)

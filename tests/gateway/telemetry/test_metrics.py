@@ -44,8 +44,8 @@ def test_what_happens_in_calls_is_counted():
     metrics.tool_answered("end_call", "ok")
     metrics.tool_answered("end_call", "denied")
     metrics.barged_in()
-    metrics.rtp_finished(received=10, sent=20, lost=3, late=1)
-    metrics.rtp_finished(received=1, sent=2, lost=0, late=0)
+    metrics.rtp_finished(received=10, sent=20, lost=3, late=1, underruns=2)
+    metrics.rtp_finished(received=1, sent=2, lost=0, late=0, underruns=0)
     metrics.event_dropped("recorder")
     found = figures(metrics)
 
@@ -58,6 +58,7 @@ def test_what_happens_in_calls_is_counted():
     assert found["trunkline_rtp_packets_total{direction=out}"] == 22
     assert found["trunkline_rtp_packets_lost_total{}"] == 3
     assert found["trunkline_rtp_packets_late_total{}"] == 1
+    assert found["trunkline_playout_underruns_total{}"] == 2
     assert found["trunkline_events_dropped_total{listener=recorder}"] == 1
 
 
