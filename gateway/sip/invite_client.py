@@ -70,6 +70,7 @@ class InviteClientTransaction(Transaction[Request]):
             case _:
                 self._terminate(timed_out=False)
 
+
 def acknowledge_rejection(invite: Request, response: Response) -> Request:
     """
     Build the ACK of a 3xx to 6xx (RFC 3261, section 17.1.1.3).
