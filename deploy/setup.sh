@@ -21,6 +21,10 @@ apt_install() {
 
 tools() {
   local missing=()
+  if [ "$PYTHON" != python3 ] && ! command -v "$PYTHON" >/dev/null; then
+    say "PYTHON=$PYTHON is no program: make PYTHON=/path/to/python3.11"
+    exit 1
+  fi
   command -v "$PYTHON" >/dev/null || missing+=(python3)
   "$PYTHON" -c 'import venv, ensurepip' 2>/dev/null || missing+=(python3-venv)
   command -v git >/dev/null || missing+=(git)
@@ -44,7 +48,7 @@ venv() {
   fi
   tools
   say "setting up $dir: a minute or three, once"
-  [ -x "$dir/bin/python" ] || "$PYTHON" -m venv "$dir"
+  "$dir/bin/python" -m pip --version >/dev/null 2>&1 || "$PYTHON" -m venv "$dir"  # also a half-made one
   export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore PIP_NO_INPUT=1
   "$dir/bin/python" -m pip install --quiet --require-hashes -r requirements.lock
   "$dir/bin/python" -m pip install --quiet --no-deps --no-build-isolation -e .
