@@ -50,7 +50,7 @@ class Timing:
     """From ``response.create`` or ``response.cancel`` to its effect."""
     cancel_wait: float = 2.0
     """From the caller's interruption to the end of the response; then we cancel as well."""
-    progress_wait: float = 30.0
+    progress_wait: float = 15.0
     """The longest silence of the server inside a response."""
     unknown_wait: float = 5.0
     """How long a response that we were told of but never saw is waited for."""

@@ -6,7 +6,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from providers.openai.gate import GateState, Request, ResponseGate
+from providers.openai.gate import GateState, Request, ResponseGate, Timing
 from providers.openai.messages import CancelResponse, CreateResponse
 
 
@@ -22,7 +22,7 @@ class GateAgainstAServer(RuleBasedStateMachine):
     @initialize()
     def start(self) -> None:
         self.now = 0.0
-        self.gate = ResponseGate()
+        self.gate = ResponseGate(Timing(progress_wait=1e6))  # this server may think for as long as it likes
         self.count = 0
         self.active: str | None = None
         self.to_client: list[tuple] = []
