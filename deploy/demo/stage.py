@@ -60,8 +60,12 @@ class Stage:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         with signals_deferred():
+            for actor in reversed(self._actors):  # all at once: together they take as long as the slowest
+                if actor.process.poll() is None:
+                    self._signal(actor, signal.SIGTERM)
+            deadline = time.monotonic() + GRACE_S
             for actor in reversed(self._actors):
-                self.end(actor)
+                self._await_end(actor, within=max(deadline - time.monotonic(), 0.0))
 
     def start(self, name: str, command: Sequence[str]) -> Actor:
         """Start a process in its own group, so that a Ctrl-C reaches it through us only."""
@@ -86,8 +90,11 @@ class Stage:
         """Ask the process to end, insist after five seconds, and return its exit code."""
         if actor.process.poll() is None:
             self._signal(actor, signal.SIGTERM)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                actor.process.wait(GRACE_S)
+        return self._await_end(actor, within=GRACE_S)
+
+    def _await_end(self, actor: Actor, *, within: float) -> int:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            actor.process.wait(within)
         self._signal(actor, signal.SIGKILL)  # also what the process may have left behind in its group
         return actor.process.wait()
 

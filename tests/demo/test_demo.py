@@ -14,7 +14,7 @@ import soundfile
 from deploy.demo.props import ROOT, Part
 from deploy.demo.record import read_record
 
-pytestmark = [pytest.mark.peers, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.peers, pytest.mark.crowd, pytest.mark.timeout(180)]
 
 
 def demo(out, *arguments):

@@ -58,7 +58,8 @@ def run_marked(mark: str) -> list[Path]:
     folder = Path(tempfile.mkdtemp(prefix="trunkline-"))
     for name, expression, extra in (
         ("alone", f"{mark} and not peers and not soak", ["-n", "2"]),
-        ("peers", f"{mark} and peers and not soak", ["-n", "3"]),
+        ("peers", f"{mark} and peers and not soak and not crowd", ["-n", "3"]),
+        ("crowd", f"{mark} and crowd and not soak", []),
         ("soak", f"{mark} and soak", []),
     ):
         command = [sys.executable, "-m", "pytest", "-q", "-m", expression, *extra]

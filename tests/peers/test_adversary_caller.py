@@ -213,6 +213,7 @@ def call(exchange: Exchange, name: str, case: Case) -> None:
     assert report["audio"]["seconds"] < report["ended"] + 4
 
 
+@pytest.mark.crowd
 def test_odd_callers_get_what_they_are_due_and_leave_nothing_behind(ports, tmp_path):
     numbers = {name: case.number for name, case in CASES.items()}
     server = {"sip": {"timers": {"t1_ms": 100, "t2_ms": 400}}}
@@ -223,6 +224,7 @@ def test_odd_callers_get_what_they_are_due_and_leave_nothing_behind(ports, tmp_p
         assert "Traceback" not in exchange.gateway.log
 
 
+@pytest.mark.crowd
 def test_fifty_calls_in_one_second_are_all_answered_and_leave_nothing_behind(ports, tmp_path):
     numbers = {f"caller {number}": Number() for number in range(50)}
     with open_exchange(SCRIPTS / "adversary.yaml", numbers, ports, tmp_path) as exchange:

@@ -72,6 +72,7 @@ def endure(exchange: Exchange, case: Case) -> None:
     assert (report["reason"], report["by"]) == (case.reason, case.by), case
 
 
+@pytest.mark.crowd
 def test_a_caller_never_gets_silence_whatever_the_model_does(ports, tmp_path):
     apology = {"apology": str(sound.write(tmp_path / "apology.wav", SORRY))}
     numbers = {name: Number(faults=name, agent=apology) for name in CASES}

@@ -144,6 +144,7 @@ def call(exchange: Exchange, name: str, case: Case) -> None:
     assert all(tool["ended"] >= tool["began"] for tool in report["tool_calls"])
 
 
+@pytest.mark.crowd
 def test_wrong_tool_calls_and_bad_look_ups_end_no_call(ports, tmp_path):
     handbook = tmp_path / "handbook"
     handbook.mkdir()

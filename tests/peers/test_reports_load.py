@@ -51,6 +51,7 @@ def logged(gateway: Gateway, event: str) -> list[str]:
 
 
 @pytest.mark.report("BR-166")
+@pytest.mark.crowd
 def test_a_hundred_short_calls_leave_no_socket_task_or_port_behind(openai_office, tmp_path):
     """
     Hung up in the greeting by BYE, while it rings by CANCEL, and while a tool runs.
