@@ -190,12 +190,12 @@ def signals_deferred() -> Iterator[None]:
 
 @contextlib.contextmanager
 def signals_as_interrupt() -> Iterator[None]:
-    """Turn SIGTERM and SIGHUP into KeyboardInterrupt, so that one way leads out of the demo."""
+    """Turn every way out into KeyboardInterrupt; SIGINT too, which a shell's background job ignores."""
 
     def interrupt(number: int, _: FrameType | None) -> None:
         raise KeyboardInterrupt(signal.Signals(number).name)
 
-    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    before = {number: signal.signal(number, interrupt) for number in WAYS_OUT}
     try:
         yield
     finally:
