@@ -7,12 +7,13 @@ hides them: everything is reported at once.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from ipaddress import ip_network
 
 from pydantic import JsonValue
 
-from config.agent_tools import AgentToolConfig
+from config.agent_tools import AgentToolConfig, QueryKnowledgeSettings
 from config.errors import KeyPath, Marks, Problem
 from config.fields import did_you_mean
 from config.models import ENDING_MODELS, ENDING_TRANSCRIBERS, LEGACY_MODELS, OpenAISettings, Settings
@@ -94,6 +95,7 @@ def warnings_of(settings: Settings, marks: Marks) -> list[Problem]:
         *_model_warnings(settings, marks),
         *_reach_warnings(settings, marks),
         *_tool_warnings(settings, marks),
+        *_prompt_warnings(settings, marks),
     ]
 
 
@@ -156,6 +158,27 @@ def _tool_warnings(settings: Settings, marks: Marks) -> Iterator[Problem]:
                 "no number of this agent has an organization with a client_lookup_url: it is left out",
                 "add client_lookup_url to the organization of a number",
             )
+        if tools.is_tool_enabled("query_knowledge") and not _knows(tools):
+            yield marks.problem(
+                ("agents", agent, "tools", "query_knowledge"),
+                "no knowledge base is named: it is left out",
+                "add knowledge_bases: [NAME]",
+            )
+
+
+def _prompt_warnings(settings: Settings, marks: Marks) -> Iterator[Problem]:
+    for agent, entry in settings.agents.items():
+        if re.fullmatch(r"\S+\.(md|txt|prompt)", entry.prompt):
+            yield marks.problem(
+                ("agents", agent, "prompt"),
+                "looks like the name of a file, and is taken as the prompt itself",
+                f"write prompt: {{file: {entry.prompt}}}",
+            )
+
+
+def _knows(tools: AgentToolConfig) -> bool:
+    settings = tools.get_tool_settings(QueryKnowledgeSettings, "query_knowledge")
+    return settings is not None and bool(settings.knowledge_bases)
 
 
 def _looks_up(settings: Settings, agent: str) -> bool:

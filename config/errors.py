@@ -95,7 +95,8 @@ class Marks:
         )
 
     def _show(self, path: KeyPath) -> str:
-        written = self.written.get(path)
+        # What is written as {file: PATH} is meant by its path.
+        written = self.written.get(path) or self.written.get((*path, "file"))
         if written is None:
             return "this value"
         return repr(written if len(written) <= _SHOWN else written[:_SHOWN] + "…")

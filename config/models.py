@@ -195,7 +195,7 @@ class OpenAISettings(Section):
     model: Text = "gpt-realtime-2.1"
     """The speech model."""
     base_url: WebAddress | None = None
-    """Another server, such as http://127.0.0.1:4010/v1 for `trunkline fake-openai`."""
+    """Another server, such as http://127.0.0.1:9100/v1 for `trunkline fake-openai`."""
     connect_timeout_s: Annotated[Number, Field(gt=0, le=60)] = 5.0
     """A session that is not configured after so long is given up; the caller hears ringing meanwhile."""
     transcription_model: Text | None = "gpt-live-transcribe"

@@ -146,7 +146,8 @@ class SipLeg:
         self._progress: Feed[TransferProgress] | None = None
         self._refer_accepted = False
         self._marks: dict[int, asyncio.Future[None]] = {}
-        self._answered: asyncio.Future[None] | None = None
+        self._answered: asyncio.Future[bool] | None = None
+        """Whether the ACK came before the line was gone."""
         self._gone = False
         self._held = False
         self._heard_until = 0.0
@@ -189,8 +190,8 @@ class SipLeg:
         media = self._description.media
         if media is not None:
             self._start(media)
-        await self._answered
-        self._require_line("the answer was never acknowledged")
+        if not await self._answered:
+            raise LegGone("the answer was never acknowledged")
 
     def frames(self) -> AsyncIterator[CallerAudio]:
         return aiter(self._frames)
@@ -290,7 +291,7 @@ class SipLeg:
             except (SdpError, NotAcceptable):
                 self._signalling.bye(self._call)
                 return
-        self._answered.set_result(None)
+        self._answered.set_result(True)
 
     def _reoffered(self, offer: bytes | None) -> None:
         try:
@@ -361,6 +362,7 @@ class SipLeg:
                 late=figures.rtp.late,
                 jitter_ms=round(figures.rtp.jitter_ms, 1),
                 underruns=figures.underruns,
+                dropped=self.dropped_frames,
             )
             self._on_media(figures)
             self._stream.close()
@@ -370,7 +372,7 @@ class SipLeg:
         self._events.close()
         self._frames.close()
         if self._answered is not None and not self._answered.done():
-            self._answered.set_result(None)
+            self._answered.set_result(False)
         self._marks_reached()
 
     def _require_line(self, otherwise: str) -> None:

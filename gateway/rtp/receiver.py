@@ -59,6 +59,7 @@ class StreamReceiver:
         self._next_timestamp = 0
         self._next_position = 0
         self._filled_to = 0
+        self._lost_before = False  # packets are missing since the last audio
         # For filling.
         self._last_at = 0.0  # when audio came
         self._last_ms = 20
@@ -166,6 +167,7 @@ class StreamReceiver:
             self._past_lost += self.statistics.lost
         self.statistics = ReceptionStatistics(packet.ssrc, packet.sequence)
         self.buffer.reset()
+        self._lost_before = False
         self._next_timestamp = packet.timestamp
         self._next_position = self._clock(now)
 
@@ -187,15 +189,20 @@ class StreamReceiver:
     def _place_all(self, slots: Sequence[Slot], now: float) -> Sequence[AudioFrame]:
         frames: list[AudioFrame] = []
         for _, timestamp, payload, lost in slots:
-            if timestamp != self._next_timestamp or lost:
-                self._move(timestamp, now, frames, lost=lost > 0)
-            if payload:
-                samples = len(payload)
-                frames.append(
-                    AudioFrame(payload, self._next_position // SAMPLES_PER_MS, samples // SAMPLES_PER_MS)
-                )
-                self._next_timestamp = (timestamp + samples) & 0xFFFF_FFFF
-                self._next_position += samples
+            self._lost_before = self._lost_before or lost > 0
+            if not payload:
+                # Not audio. An event keeps the timestamp of its beginning while the audio goes on (RFC 4733,
+                # section 2.2), so it has no place of its own; what is missing shows at the next audio.
+                continue
+            if timestamp != self._next_timestamp or self._lost_before:
+                self._move(timestamp, now, frames, lost=self._lost_before)
+                self._lost_before = False
+            samples = len(payload)
+            frames.append(
+                AudioFrame(payload, self._next_position // SAMPLES_PER_MS, samples // SAMPLES_PER_MS)
+            )
+            self._next_timestamp = (timestamp + samples) & 0xFFFF_FFFF
+            self._next_position += samples
         return frames
 
     def _move(self, timestamp: int, now: float, frames: list[AudioFrame], *, lost: bool) -> None:

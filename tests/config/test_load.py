@@ -303,6 +303,24 @@ def test_what_is_probably_not_meant_is_warned_of(folder):
     assert "enough for 5 calls" in loaded.warnings[1].what
 
 
+def test_a_knowledge_tool_without_documents_and_a_file_name_as_prompt_are_warned_of(folder):
+    loaded = folder.load(with_agent("tools: {query_knowledge: {enabled: true}}").replace(
+        "prompt: You answer the phone.", "prompt: prompts/reception.md"
+    ))  # fmt: skip
+
+    assert [(w.path, w.write) for w in loaded.warnings] == [
+        ("agents.reception.prompt", "write prompt: {file: prompts/reception.md}"),
+        ("agents.reception.tools.query_knowledge", "add knowledge_bases: [NAME]"),
+    ]
+
+
+def test_a_prompt_file_that_is_missing_is_named(folder):
+    text = with_agent("").replace("prompt: You answer the phone.", "prompt: {file: prompts/missing.md}")
+
+    [line] = folder.problems(text)
+    assert line.startswith("gateway.yaml:7: agents.reception.prompt: there is no file 'prompts/missing.md'")
+
+
 def test_the_second_pass_gets_each_agents_tools_and_its_problems_are_reported(folder, good):
     seen = []
 

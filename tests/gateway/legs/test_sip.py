@@ -159,6 +159,17 @@ async def test_a_caller_who_gave_up_cannot_be_answered(line):
     assert line.pool.leased == 0
 
 
+async def test_a_caller_who_hangs_up_right_behind_the_ack_was_answered(line):
+    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+        group.create_task(line.leg.answer())
+        while not line.agent.asked:
+            await asyncio.sleep(0)
+        line.leg.handle(sip.CallConfirmed("c1", None))
+        line.leg.handle(sip.CallEnded("c1", by_peer=True, reason="bye"))
+
+    assert [event async for event in line.leg.events()] == [HungUp(by_caller=True, reason="bye")]
+
+
 @pytest.mark.report("BR-003")
 async def test_an_answer_that_is_never_acknowledged_is_no_call(line):
     async with asyncio.timeout(5), asyncio.TaskGroup() as group:

@@ -80,6 +80,30 @@ def test_packets_that_are_no_audio_have_a_place_but_are_not_missed() -> None:
     assert caller.receiver.lost == 0
 
 
+def test_a_key_pressed_while_the_audio_goes_on_adds_no_time() -> None:
+    """A phone that sends both: every event packet has the timestamp at which the key went down."""
+    caller = Caller()
+    for number in range(40):
+        caller.send()
+        if 10 <= number < 27:
+            event = RtpPacket(
+                101, False, caller.sequence, 0xFFFF_FF60 + 10 * 160 & 0xFFFF_FFFF, 1, b"\x05\x0a\0\xa0"
+            )
+            caller.sequence = (caller.sequence + 1) & 0xFFFF
+            caller.frames += caller.receiver.receive(event, caller.now, is_audio=False)
+    assert places(caller.take()) == [(20 * n, 20, True, False) for n in range(40)]
+
+
+def test_audio_that_was_lost_before_a_key_is_a_gap_before_the_next_audio() -> None:
+    caller = Caller()
+    caller.send()
+    caller.lose(1)
+    caller.send(b"\x05\x0a\x00\xa0", is_audio=False)
+    caller.send()
+    caller.wait(2)
+    assert places(caller.take()) == [(0, 20, True, False), (20, 20, False, True), (40, 20, True, False)]
+
+
 def test_silence_suppression_is_filled_with_silence_in_real_time() -> None:
     caller = Caller()
     caller.send()
