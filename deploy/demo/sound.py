@@ -15,6 +15,8 @@ AUDIBLE_RMS = 100.0
 """Below this, mu-law leaves too little of a frame to recognise it."""
 ALIKE = 0.85
 """Frames that correlate at least so much are the same audio; strangers stay below 0.6."""
+PAUSE_MS = 260
+"""Silence between two frames, in all, that is no hole: after a stall of the machine the pacer skips ahead."""
 SLACK = 4
 """Samples by which a frame may be displaced, for a path that resamples."""
 
@@ -33,6 +35,8 @@ class Match:
     """The recording's own length up to its last audible 20 ms."""
     worst: float
     """The lowest correlation among the audible frames that were heard."""
+    paused_ms: int
+    """Silence that stands between its frames; nothing is missing there."""
 
     @property
     def complete(self) -> bool:
@@ -40,7 +44,7 @@ class Match:
 
     @property
     def ends_ms(self) -> float:
-        return self.begins_ms + self.heard_ms
+        return self.begins_ms + self.heard_ms + self.paused_ms
 
 
 def audible_end(recording: Samples) -> int:
@@ -60,23 +64,32 @@ def find(recording: npt.NDArray[np.int16], capture: npt.NDArray[np.int16]) -> Ma
     wanted, track = recording.astype(np.float64), capture.astype(np.float64)
     end = audible_end(wanted)
     wanted = wanted[:end]
-    probe_at = _first_audible(wanted)
-    probe = wanted[probe_at : probe_at + RATE // 2]
-    if not probe.size or len(track) < len(probe):
+    begins = _beginning(wanted, track)
+    if begins is None:
         return None
-    fits = correlate(probe, track)
-    at = int(np.argmax(fits))
-    if fits[at] < ALIKE:
-        return None
-    begins = at - probe_at
-    heard, unheard, worst = _follow(wanted, track, begins)
+    heard, unheard, worst, paused = _follow(wanted, track, begins)
     return Match(
         begins_ms=begins / RATE * 1000,
         heard_ms=heard * 1000 // RATE,
         unheard_ms=unheard * 1000 // RATE,
         of_ms=end * 1000 // RATE,
         worst=worst,
+        paused_ms=paused * 1000 // RATE,
     )
+
+
+def _beginning(wanted: Samples, track: Samples) -> int | None:
+    """Find where a recording begins: by half a second of it, or by less, if a pause came so early."""
+    probe_at = _first_audible(wanted)
+    for length in (RATE // 2, RATE // 6):
+        probe = wanted[probe_at : probe_at + length]
+        if not probe.size or len(track) < len(probe):
+            return None
+        fits = correlate(probe, track)
+        at = int(np.argmax(fits))
+        if fits[at] >= ALIKE:
+            return at - probe_at
+    return None
 
 
 def correlate(probe: Samples, track: Samples) -> Samples:
@@ -98,18 +111,33 @@ def _first_audible(samples: Samples) -> int:
     return 0
 
 
-def _follow(wanted: Samples, track: Samples, begins: int) -> tuple[int, int, float]:
-    """Compare frame by frame; return the samples heard in a row, where it breaks, and the worst fit."""
-    worst, heard = 1.0, 0
+def _follow(wanted: Samples, track: Samples, begins: int) -> tuple[int, int, float, int]:
+    """Compare frame by frame; return the samples heard, where it breaks, the worst fit and the pauses."""
+    worst, heard, paused = 1.0, 0, 0
     for at in range(0, len(wanted), FRAME):
         frame = wanted[at : at + FRAME]
         if np.sqrt((frame**2).mean()) < AUDIBLE_RMS:
             continue  # silence proves nothing: it counts once something audible after it was heard
-        fit = _fit_near(frame, track, begins + at)
+        fit = _fit_near(frame, track, begins + at + paused)
         if fit < ALIKE:
-            return heard, at, worst
+            pause, fit = _after_a_pause(frame, track, begins + at + paused, PAUSE_MS * RATE // 1000 - paused)
+            if fit < ALIKE:
+                return heard, at, worst, paused
+            paused += pause
         heard, worst = at + FRAME, min(worst, fit)
-    return heard, len(wanted), worst
+    return heard, len(wanted), worst, paused
+
+
+def _after_a_pause(frame: Samples, track: Samples, at: int, most: int) -> tuple[int, float]:
+    """Look for a frame behind silence that begins where the frame should be, or a little before."""
+    for pause in range(FRAME, most + 1, FRAME):
+        between = track[at : at + pause - FRAME]
+        if between.size and np.sqrt((between**2).mean()) >= AUDIBLE_RMS:
+            break
+        fit = _fit_near(frame, track, at + pause)
+        if fit >= ALIKE:
+            return pause, fit
+    return 0, 0.0
 
 
 def _fit_near(frame: Samples, track: Samples, at: int) -> float:

@@ -52,6 +52,26 @@ def test_a_hole_in_the_middle_ends_what_was_heard(recording):
     assert match.heard_ms <= 800
 
 
+@pytest.mark.parametrize("at_ms", [200, 640])
+def test_a_pause_between_two_frames_takes_nothing_away(recording, at_ms):
+    at = at_ms * 8
+    capture = through_the_line(sound.silence(0.3), recording[:at], sound.silence(0.1), recording[at:])
+    match = find(recording, capture)
+
+    assert match is not None
+    assert match.complete
+    assert match.paused_ms == 100
+    assert match.begins_ms == pytest.approx(300, abs=1)
+
+
+def test_a_long_pause_is_a_break(recording):
+    capture = through_the_line(recording[:6400], sound.silence(0.5), recording[6400:])
+    match = find(recording, capture)
+
+    assert match is not None
+    assert not match.complete
+
+
 def test_another_voice_is_not_found(recording):
     assert find(recording, through_the_line(sound.utterance(3, 4.0))) is None
 
