@@ -40,6 +40,10 @@ def _ignore_marks() -> None:
     """For owners that set no marks."""
 
 
+def _ignore(*_: object) -> None:
+    """For what comes after the end."""
+
+
 class MediaStream:
     """
     RTP and RTCP of one call on a leased pair of ports.
@@ -211,11 +215,15 @@ class MediaStream:
             if transport is not None:
                 transport.close()
         self._lease.release(time.monotonic())
+        # Whoever owns us holds us as well: without these, a call is freed at once and not by the collector.
+        self._handle = self._rtp = self._rtcp = self._on_sent = None
+        self._on_audio, self._on_event, self._on_marks = _ignore, _ignore, _ignore_marks
 
     def _fail(self, error: Exception) -> None:
         """Our own fault in a tick: this call's media is over, and its owner hears so."""
+        on_event = self._on_event
         self.close()
-        self._on_event(MediaLost(0))
+        on_event(MediaLost(0))
 
     # Out: one tick.
 
