@@ -50,6 +50,8 @@ log = structlog.get_logger(__name__)
 
 FAREWELL_S = 2.0
 """How long the last BYEs may take to be answered before the sockets close."""
+COLLECT_S = 30.0
+"""How often the cycles of finished calls are freed."""
 
 
 class CannotListen(Exception):
@@ -135,6 +137,7 @@ class Gateway:
                     group.create_task(follow(self.current, self._reloaded), name="config"),
                     group.create_task(self.web.run(), name="web"),
                     group.create_task(_listening(meter, "meter"), name="meter"),
+                    group.create_task(_collect(), name="collector"),
                 ]
                 recorder = group.create_task(_listening(self.recorder.run(), "recorder"), name="recorder")
                 calls = group.create_task(self.switchboard.run(), name="switchboard")
@@ -257,3 +260,15 @@ def _ua_settings(settings: Settings) -> UaSettings:
 
 def _pacer_failed(error: Exception) -> None:
     log.error("pacer.failed", error=repr(error))
+
+
+async def _collect() -> None:
+    """
+    Free what finished calls left in cycles: their dialogs, their SDK's connections.
+
+    Left alone, the collector waits for some 70,000 objects, a thousand calls, and memory grows meanwhile.
+    What was there at the start is frozen, so this takes 2 to 8 ms.
+    """
+    while True:
+        await asyncio.sleep(COLLECT_S)
+        gc.collect()
