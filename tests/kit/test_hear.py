@@ -66,6 +66,11 @@ def test_pauses_one_after_another_are_followed():
     assert heard.pauses_ms == 450
 
 
+def test_two_pauses_close_to_each_other_are_followed():
+    parts = (FAREWELL[:8160], sound.silence(0.04), FAREWELL[8160:8480], sound.silence(0.06), FAREWELL[8480:])
+    assert hear(FAREWELL, over_the_line(sound.silence(0.3), *parts)).whole
+
+
 def test_a_missing_piece_that_was_closed_up_is_seen():
     heard = hear(FAREWELL, over_the_line(sound.silence(0.3), FAREWELL[:8000], FAREWELL[8800:]))
     assert heard.missing == tuple(range(1000, 1100, 20))

@@ -18,10 +18,10 @@ from tests.kit.sipp import Ears, Sipp
 pytestmark = [pytest.mark.peers, pytest.mark.soak, pytest.mark.timeout(900)]
 
 CALLS = 20
-SECONDS = counts(test=14, full=30)
+SECONDS = counts(test=16, full=30)
 ROUNDS = counts(test=2, full=10)
 GREETING, ANSWER = recording("greeting"), recording("answer")
-QUESTION = np.concatenate((sound.silence(len(GREETING) / 8000 + 0.5), recording("caller_hours")))
+QUESTION = np.concatenate((sound.silence(len(GREETING) / 8000 + 1.5), recording("caller_hours")))
 
 
 def resident_kib(pid: int) -> int:
