@@ -197,7 +197,7 @@ class Gateway:
         try:
             plans = self._plans(settings)
         except ScriptError as error:  # it was good when the settings were checked
-            log.error("config.refused", problems=list(error.problems))  # noqa: TRY400
+            log.error("config.refused", problems=list(error.problems))  # noqa: TRY400 - it names them all
             return
         self.switchboard.use(plans, _admission(settings))
         self.line.use(_trunks(settings), _line_settings(settings))

@@ -56,7 +56,6 @@ class Conversation:
     policy: CallPolicy
     max_tool_rounds: int
     bytes_per_ms: int
-    caller_speaking: bool = False
     tool_rounds: int = 0
     items: dict[str, Item] = field(default_factory=dict)
     _paused_at: float | None = None
@@ -65,12 +64,10 @@ class Conversation:
     # The caller.
 
     def caller_started(self) -> None:
-        self.caller_speaking = True
         self._paused_at = None
 
     def caller_paused(self, *, now: float) -> None:
         """A turn of the caller is over: the next audio answers it, and tools may run anew."""
-        self.caller_speaking = False
         self._paused_at = now
         self.tool_rounds = 0
 

@@ -139,7 +139,7 @@ class MediaStream:
             stream._rtcp, _ = await loop.create_datagram_endpoint(
                 lambda: _Receiver(stream._receive_rtcp, stream._note_error), sock=rtcp
             )
-        except BaseException:
+        except BaseException:  # also when we are cancelled: the sockets are ours by now
             stream.close()
             for transport, sock in ((stream._rtp, rtp), (stream._rtcp, rtcp)):
                 if transport is None:

@@ -134,7 +134,7 @@ class Headers:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Headers) and self._fields == other._fields
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]  # mutable, and mypy knows no unhashable class
 
     def __repr__(self) -> str:
         return f"Headers({list(self)!r})"
