@@ -1,10 +1,11 @@
 """
-One incoming call: the INVITE usage of its dialog (RFC 3261, sections 13.3, 14.2 and 15; RFC 3311).
+The INVITE usage of a dialog, whoever began it (RFC 3261, sections 14 and 15; RFC 3311).
 
-    OFFERED -> ANSWERED -> CONFIRMED -> ENDED
+    OFFERED or CALLING -> ANSWERED -> CONFIRMED -> ENDED
 
-The owner (:class:`gateway.sip.ua.UserAgent`) gives it the requests of its dialog and the commands
-of the application, and forgets it when :attr:`IncomingCall.over` is true.
+What comes before the answer differs: see :mod:`gateway.sip.incoming`. The owner
+(:class:`gateway.sip.ua.UserAgent`) gives a call the requests of its dialog and the commands of the
+application, and forgets it when :attr:`Call.over` is true.
 """
 
 from __future__ import annotations
@@ -40,51 +41,45 @@ from gateway.sip.uri import Uri, join_host_port
 
 class CallState(Enum):
     OFFERED = auto()
-    """The caller hears ringing, or soon will."""
+    """Incoming: the caller hears ringing, or soon will."""
+    CALLING = auto()
+    """Outgoing: the peer has not answered."""
     ANSWERED = auto()
     """200 was sent, the ACK is awaited."""
     CONFIRMED = auto()
     ENDED = auto()
 
 
-class IncomingCall:
+class Call:
     """
-    A call that the peer began.
+    What is the same for a call of the peer's and one of ours, from the answer on.
 
     Args:
         handle: How the application names it.
-        invite: The INVITE's transaction.
-        dialog: Opened by that INVITE.
-        flow: Where it came from.
-        offer: Its SDP.
+        dialog: Opened, or to be opened, by its INVITE.
+        flow: The way to the peer.
         kit: Shared parts of the user agent.
         changed: Called when a transaction of the call changed it.
-        now: The present time in seconds.
+        state: ``OFFERED`` or ``CALLING``.
     """
 
     def __init__(
         self,
         handle: str,
         *,
-        invite: Served,
         dialog: Dialog,
         flow: Flow,
-        offer: bytes | None,
         kit: Kit,
-        changed: Callable[[IncomingCall], None],
-        now: float,
+        changed: Callable[[Call], None],
+        state: CallState,
     ) -> None:
         self.handle = handle
         self.dialog = dialog
-        self.state = CallState.OFFERED
-        self.first_cseq = invite.request.cseq.number
+        self.state = state
         self.transfer = Transfer(self, kit)
         self.flow = flow
         self._kit = kit
         self._changed = changed
-        self._invite = invite
-        self._offer = offer
-        self._answer_by: float = now + kit.settings.answer_timeout
         self._unacked: UnackedAnswer | None = None
         self._reoffer: Served | None = None
         self._reoffer_had_sdp = False
@@ -92,7 +87,6 @@ class IncomingCall:
         self._bye_after_ack = False
         self._bye_reason = ""
         self._bye_in_flight = False
-        invite.handler = self._on_invite_event
 
     @property
     def over(self) -> bool:
@@ -102,30 +96,6 @@ class IncomingCall:
 
     # Commands of the application.
 
-    def ring(self, *, now: float) -> None:
-        self._require(CallState.OFFERED, "ring")
-        dialog = self.dialog
-        self._kit.respond(
-            self._invite,
-            180,
-            tag=dialog.local_tag,
-            contact=dialog.contact,
-            extra=dialog.record_route,
-            now=now,
-        )
-
-    def answer(self, sdp: bytes, *, now: float) -> None:
-        self._require(CallState.OFFERED, "answer")
-        self.state = CallState.ANSWERED
-        self._accept(self._invite, sdp, ours_offered=self._offer is None, now=now)
-
-    def reject(self, status: int, *, reason: str, headers: ExtraHeaders, now: float) -> None:
-        self._require(CallState.OFFERED, "reject")
-        if not 300 <= status <= 699:
-            raise LocalProtocolError(f"{status} is no rejection")
-        self._refuse_invite(status, reason=reason, headers=headers, now=now)
-        self._end("rejected", by_peer=False, now=now)
-
     def bye(self, *, reason: str, now: float) -> None:
         """
         Hang up an answered call.
@@ -133,8 +103,6 @@ class IncomingCall:
         Before the ACK no BYE may leave (RFC 3261, section 15): it waits for the ACK, or for the time-out
         of the 2xx. For the application the call is over at once.
         """
-        if self.state is CallState.OFFERED:
-            raise LocalProtocolError("cannot hang up an unanswered call: reject it")
         self._bye_reason = require_safe(reason)
         waiting = self.state is CallState.ANSWERED
         self._end("local", by_peer=False, now=now, keep_unacked=waiting)
@@ -146,10 +114,6 @@ class IncomingCall:
     def refer(self, target: str, *, now: float) -> None:
         self._require(CallState.CONFIRMED, "transfer")
         self.transfer.start(target, now=now)
-
-    def owns(self, served: Served) -> bool:
-        """Whether a transaction is the INVITE that began this call."""
-        return served is self._invite
 
     def answer_reoffer(self, sdp: bytes | None, *, now: float) -> None:
         """Answer a pending re-INVITE or UPDATE; harmless if the peer took it back meanwhile."""
@@ -206,8 +170,6 @@ class IncomingCall:
 
     def next_timeout(self) -> float | None:
         times = [self.transfer.next_timeout()]
-        if self.state is CallState.OFFERED:
-            times.append(self._answer_by)
         if self._unacked is not None:
             times.append(self._unacked.next_timeout())
         if self._reoffer is not None:
@@ -216,9 +178,6 @@ class IncomingCall:
 
     def handle_timeout(self, *, now: float) -> None:
         self.transfer.handle_timeout(now=now)
-        if self.state is CallState.OFFERED and now >= self._answer_by:
-            self._refuse_invite(480, now=now)
-            self._end("timeout", by_peer=False, now=now)
         if self._reoffer is not None and now >= self._reoffer_by:
             served, self._reoffer = self._reoffer, None
             self._kit.refuse(served, 500, "the offer was not answered in time", now=now)
@@ -251,7 +210,7 @@ class IncomingCall:
             self.dialog.refresh_target(request)
             self._kit.respond(served, 200, contact=self.dialog.contact, now=now)
             return
-        if self.state is CallState.OFFERED or self._reoffer is not None:
+        if self.state in {CallState.OFFERED, CallState.CALLING} or self._reoffer is not None:
             # 14.2 and RFC 3311, 5.2: an offer is still unanswered. A random wait, so that it works out.
             wait = str(zlib.crc32(self._kit.token().encode()) % 11)
             self._kit.refuse(served, 500, "an offer is pending", extra=(("Retry-After", wait),), now=now)
@@ -301,12 +260,14 @@ class IncomingCall:
 
     def _receive_bye(self, served: Served, now: float) -> None:
         self._kit.respond(served, 200, now=now)
-        if self.state is CallState.OFFERED:
-            self._refuse_invite(487, now=now)
+        self._before_bye(now)
         # If our own BYE waited for the ACK, the peer's made it needless.
         self._bye_after_ack = False
         self._unacked = None
         self._end("bye", by_peer=True, now=now)
+
+    def _before_bye(self, now: float) -> None:
+        """Settle what the peer's BYE leaves unanswered before the call was up."""
 
     def hang_up_lost(self, *, now: float) -> None:
         """The peer does not know the dialog any more (RFC 3261, section 12.2.1.2)."""
@@ -332,21 +293,6 @@ class IncomingCall:
         self._kit.events.append(CallEnded(self.handle, by_peer, reason))
 
     # Transactions.
-
-    def _on_invite_event(self, event: TransactionEvent, now: float) -> None:
-        match event:
-            case AckReceived(ack):
-                self.receive_ack(ack, now=now)
-            case CancelReceived() if self.state is CallState.OFFERED:
-                self._refuse_invite(487, now=now)
-                self._end("cancel", by_peer=True, now=now)
-            case Terminated(timed_out=True) if self.state is CallState.OFFERED:
-                self._end("transport", by_peer=False, now=now)
-            case Terminated(timed_out=True) if self._waits_for_ack_of(self._invite):
-                self._lose_answer(now)
-            case _:
-                return  # the ACK of a rejection, or the quiet end of the transaction
-        self._changed(self)
 
     def _on_reinvite_event(self, served: Served, event: TransactionEvent, now: float) -> None:
         match event:
@@ -417,13 +363,6 @@ class IncomingCall:
 
     def changed(self) -> None:
         self._changed(self)
-
-    def _refuse_invite(
-        self, status: int, *, reason: str = "", headers: ExtraHeaders = (), now: float
-    ) -> None:
-        request, tag = self._invite.request, self.dialog.local_tag
-        response = self._kit.responder.build(request, status, tag=tag, reason=reason, extra=headers)
-        self._kit.transactions.respond(self._invite, response, now=now)
 
     def _require(self, state: CallState, command: str) -> None:
         if self.state is not state:

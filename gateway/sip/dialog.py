@@ -5,9 +5,9 @@ The dialog of an incoming call (RFC 3261, section 12): what both sides remember 
 from __future__ import annotations
 
 import ipaddress
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
-from gateway.sip.flow import Flow
+from gateway.sip.flow import Flow, Transport
 from gateway.sip.message import Headers, Request
 from gateway.sip.uri import NameAddr, SipUri, Uri, join_host_port
 
@@ -89,7 +89,7 @@ class Dialog:
         Args:
             method: Any but ACK and CANCEL.
             branch: What follows the magic cookie; unique.
-            transport: For the Via: ``udp`` or ``tcp``.
+            transport: For the Via.
         """
         self.local_cseq += 1
         uri, routes = self._target_and_routes()
@@ -134,14 +134,12 @@ class Dialog:
         hop = self.next_hop()
         if hop is None:
             return flow, None
-        # A transport that we do not speak, or none named, leaves that of the flow.
-        transport: Literal["udp", "tcp"] = flow.transport
-        if hop.transport == "tcp":
-            transport = "tcp"
-        elif hop.transport == "udp":
-            transport = "udp"
-        direct = Flow(transport, (hop.param("maddr") or hop.host, hop.port or 5060), flow.local)
-        if flow.reliable and transport == "tcp":
+        if flow.transport in {"ws", "wss"}:
+            return flow, None  # nobody can open a connection to a browser (RFC 7118, section 5)
+        transport = _transport(hop, flow)
+        port = hop.port or (5061 if transport == "tls" else 5060)
+        direct = Flow(transport, (hop.param("maddr") or hop.host, port), flow.local)
+        if flow.reliable and transport == flow.transport:
             # The connection that the peer opened is the surest way to it (RFC 5923); its Contact is
             # the way when the connection is gone.
             same_host = hop.host == flow.remote[0] or _is_unreachable(hop.host, flow.remote[0])
@@ -151,6 +149,17 @@ class Dialog:
         if return_to_source and _is_unreachable(direct.remote[0], flow.remote[0]):
             return flow, direct
         return direct, flow if direct.remote != flow.remote else None
+
+
+def _transport(hop: SipUri, flow: Flow) -> Transport:
+    """Return how to reach ``hop``; a transport that we cannot open leaves that of the flow."""
+    if hop.scheme == "sips" or flow.secure:
+        return "tls"  # never from TLS back to what anybody can read, whatever the Contact says
+    match hop.transport:
+        case "udp" | "tcp" | "tls" as named:
+            return named
+        case _:
+            return flow.transport
 
 
 def _is_loose(route: str) -> bool:

@@ -9,23 +9,33 @@ Address: TypeAlias = tuple[str, int]
 """IP address (no brackets, no scope) and port. A ``remote`` to be resolved may hold a host name."""
 
 
+Transport: TypeAlias = Literal["udp", "tcp", "tls", "ws", "wss"]
+"""How SIP travels, in the words of a ``transport`` parameter; ``wss`` is ``ws`` over TLS (RFC 7118)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Flow:
     """
     A path between us and a peer.
 
-    ``id`` tells TCP connections apart; 0 means UDP, or "any connection to ``remote``, a new one if
+    ``id`` tells connections apart; 0 means UDP, or "any connection to ``remote``, a new one if
     there is none". ``local`` is the address by which that peer reaches us, never a wildcard.
     """
 
-    transport: Literal["udp", "tcp"]
+    transport: Transport
     remote: Address
     local: Address
     id: int = 0
 
     @property
     def reliable(self) -> bool:
+        """Whether the transport retransmits for us."""
         return self.transport != "udp"
+
+    @property
+    def secure(self) -> bool:
+        """Whether TLS protects it."""
+        return self.transport in {"tls", "wss"}
 
     def __str__(self) -> str:
         return f"{self.transport}:{self.remote[0]}:{self.remote[1]}"

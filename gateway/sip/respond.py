@@ -22,7 +22,8 @@ ALLOWED_METHODS = frozenset(ALLOW.split(", "))
 def contact_uri(settings: UaSettings, flow: Flow) -> str:
     """Return the URI by which the peer of ``flow`` reaches us."""
     host = settings.public_host or flow.local[0]
-    transport = ";transport=tcp" if flow.transport == "tcp" else ""
+    # RFC 7118, section 5: a WebSocket is "ws" in a URI, with TLS or without.
+    transport = {"udp": "", "wss": ";transport=ws"}.get(flow.transport, f";transport={flow.transport}")
     return f"sip:{join_host_port(host, flow.local[1])}{transport}"
 
 

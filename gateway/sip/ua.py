@@ -8,16 +8,17 @@ one timer for :meth:`UserAgent.next_timeout`. ``now`` is any monotonic clock in 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from gateway.sip.agenda import Agenda
 from gateway.sip.body import UnsupportedBody, find_sdp
-from gateway.sip.call import CallState, IncomingCall
+from gateway.sip.call import Call, CallState
 from gateway.sip.checks import UNSUPPORTED_MEDIA, inspect
 from gateway.sip.dialog import Dialog, DialogKey, dialog_key
 from gateway.sip.errors import LocalProtocolError
 from gateway.sip.events import CallOffered, MessageDropped, RequestRefused, SipEvent
 from gateway.sip.flow import Flow, Outgoing
+from gateway.sip.incoming import IncomingCall
 from gateway.sip.kit import Kit
 from gateway.sip.message import Request, Response
 from gateway.sip.parser import ParseError, parse_message
@@ -47,9 +48,9 @@ class UserAgent:
         self._transactions = Transactions(settings.timers, self._out)
         self._responder = Responder(settings)
         self._kit = Kit(settings, self._transactions, self._responder, token, self._events)
-        self._calls: dict[str, IncomingCall] = {}
-        self._dialogs: dict[DialogKey, IncomingCall] = {}
-        self._agenda: Agenda[IncomingCall] = Agenda()
+        self._calls: dict[str, Call] = {}
+        self._dialogs: dict[DialogKey, Call] = {}
+        self._agenda: Agenda[Call] = Agenda()
         self._draining = False
 
     # Figures for metrics.
@@ -126,13 +127,13 @@ class UserAgent:
 
     def ring(self, call: str, *, now: float) -> bool:
         """Send 180."""
-        return self._command(call, lambda it: it.ring(now=now))
+        return self._command(call, lambda it: _incoming(it).ring(now=now))
 
     def answer(self, call: str, sdp: bytes, *, now: float) -> bool:
         """Send 200 with our answer, or with our offer if the INVITE had none; again until the ACK comes."""
         if not sdp:
             raise LocalProtocolError("an answer needs a session description")
-        return self._command(call, lambda it: it.answer(sdp, now=now))
+        return self._command(call, lambda it: _incoming(it).answer(sdp, now=now))
 
     def reject(
         self,
@@ -145,7 +146,9 @@ class UserAgent:
     ) -> bool:
         """Refuse an offered call with a status of 300 to 699."""
         extra = tuple(headers)
-        return self._command(call, lambda it: it.reject(status, reason=reason, headers=extra, now=now))
+        return self._command(
+            call, lambda it: _incoming(it).reject(status, reason=reason, headers=extra, now=now)
+        )
 
     def bye(self, call: str, *, now: float, reason: str = "") -> bool:
         """
@@ -167,7 +170,7 @@ class UserAgent:
         """Refuse OPTIONS and new calls with 503 from now on, or serve them again."""
         self._draining = active
 
-    def _command(self, handle: str, act: Callable[[IncomingCall], None]) -> bool:
+    def _command(self, handle: str, act: Callable[[Call], None]) -> bool:
         call = self._calls.get(handle)
         if call is None or call.state is CallState.ENDED:
             return False
@@ -221,7 +224,7 @@ class UserAgent:
             self._refuse(cancel, 481, "CANCEL of an unknown request", now)
             return
         # 9.2: the same tag as in the responses to the INVITE.
-        tag = next((call.dialog.local_tag for call in self._calls.values() if call.owns(invite)), "")
+        tag = next((call.dialog.local_tag for call in self._incoming_calls() if call.owns(invite)), "")
         self._kit.respond(cancel, 200, tag=tag or self._token(), now=now)
         self._transactions.cancel(invite, now=now)
 
@@ -279,10 +282,13 @@ class UserAgent:
         cseq, call_id, tag = invite.cseq.number, invite.call_id, invite.from_.tag
         return any(
             call.first_cseq == cseq and call.dialog.call_id == call_id and call.dialog.remote_tag == tag
-            for call in self._calls.values()
+            for call in self._incoming_calls()
         )
 
-    def _settle(self, call: IncomingCall) -> None:
+    def _incoming_calls(self) -> Iterator[IncomingCall]:
+        return (call for call in self._calls.values() if isinstance(call, IncomingCall))
+
+    def _settle(self, call: Call) -> None:
         """Re-arm a call that may have changed, or forget it."""
         self._agenda.set(call, call.next_timeout())
         if call.over and self._calls.pop(call.handle, None) is not None:
@@ -322,3 +328,9 @@ class UserAgent:
 
     def _drop(self, flow: Flow, why: str) -> None:
         self._events.append(MessageDropped(str(flow), why))
+
+
+def _incoming(call: Call) -> IncomingCall:
+    if not isinstance(call, IncomingCall):
+        raise LocalProtocolError("this call is one of ours: only a caller's can be answered or rejected")
+    return call

@@ -157,7 +157,9 @@ def test_another_host_is_connected_to():
     assert path("<sip:a@203.0.113.5>", TCP) == (tcp("203.0.113.5"), TCP)
 
 
-@pytest.mark.parametrize(("name", "kind"), [("tcp", "tcp"), ("UDP", "udp"), ("tls", "udp"), ("", "udp")])
+@pytest.mark.parametrize(
+    ("name", "kind"), [("tcp", "tcp"), ("UDP", "udp"), ("tls", "tls"), ("sctp", "udp"), ("", "udp")]
+)
 def test_the_transport_of_the_contact_is_followed_if_we_speak_it(name, kind):
     assert path(f"<sip:a@203.0.113.5;transport={name}>", SOURCE)[0].transport == kind
 
