@@ -69,9 +69,10 @@ def play(work: Path, without: Part | None, say: Callable[[str], None]) -> list[O
 def _ports(stage: Stage, work: Path) -> Ports:
     stub = stage.start("look-up service", python("deploy.demo.stub", "--report", str(work / "lookups.jsonl")))
     lookup = int(stage.wait_for_line(stub, "listening", within=10))
-    first, last = free_port_range()
+    sip = free_port(socket.SOCK_DGRAM)
+    first, last = free_port_range(besides=[sip])
     return Ports(
-        sip=free_port(socket.SOCK_DGRAM),
+        sip=sip,
         http=free_port(socket.SOCK_STREAM),
         rtp_first=first,
         rtp_last=last,

@@ -11,7 +11,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType, TracebackType
@@ -156,12 +156,13 @@ def free_port(kind: socket.SocketKind) -> int:
         ) from None
 
 
-def free_port_range(count: int = RTP_PORTS) -> tuple[int, int]:
-    """Find ``count`` UDP ports in a row, the first one even (RTP), that nobody uses."""
+def free_port_range(count: int = RTP_PORTS, *, besides: Container[int] = ()) -> tuple[int, int]:
+    """Find ``count`` UDP ports in a row, the first even (RTP), that nobody uses and ``besides`` lacks."""
     for _ in range(50):
         first = free_port(socket.SOCK_DGRAM) & ~1
-        if first + count <= 65536 and all(_is_free(port) for port in range(first, first + count)):
-            return first, first + count - 1
+        ports = range(first, first + count)
+        if ports.stop <= 65536 and all(port not in besides and _is_free(port) for port in ports):
+            return first, ports.stop - 1
     raise StageError(f"no {count} free UDP ports in a row on {HOST}: close what holds them and try again")
 
 

@@ -52,7 +52,7 @@ class Contender:
 
 def _trunkline(stage: Stage, fake: int, folder: Path, pin: Callable[[list[str]], list[str]]) -> Server:
     port, http = free_port(socket.SOCK_DGRAM), free_port(socket.SOCK_STREAM)
-    first, last = free_port_range(RTP_PORTS)
+    first, last = free_port_range(RTP_PORTS, besides=[port])
     settings = folder / "trunkline.yaml"
     settings.write_text(
         TRUNKLINE_YAML.format(host=HOST, port=port, http=http, first=first, last=last, fake=fake)

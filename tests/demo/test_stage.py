@@ -101,6 +101,14 @@ def test_free_ports_are_free_and_a_range_begins_even():
             probe.bind(("127.0.0.1", port))
 
 
+def test_a_range_of_ports_never_holds_a_port_that_was_promised_to_something_else(monkeypatch):
+    drawn = iter([40_001, 41_000])
+    monkeypatch.setattr(stage, "free_port", lambda _: next(drawn))
+    monkeypatch.setattr(stage, "_is_free", lambda _: True)
+
+    assert free_port_range(100, besides=[40_050]) == (41_000, 41_099)
+
+
 def test_a_sandbox_that_forbids_sockets_gets_a_sentence(monkeypatch):
     def forbidden(*_):
         raise PermissionError(1, "Operation not permitted")
