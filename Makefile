@@ -41,7 +41,7 @@ test: setup packages  ## everything that gates, with SIPp and baresip as peers
 
 soak: setup packages  ## the soak tests with their full counts; writes docs/evidence
 	@mkdir -p docs/evidence
-	@set -o pipefail; TRUNKLINE_COUNTS=full $(PYTEST) -m soak -s --durations=0 | sed -u '/^rootdir:/d' | tee docs/evidence/soak.txt
+	@set -o pipefail; { echo "commit $$(git describe --always --dirty)"; TRUNKLINE_COUNTS=full $(PYTEST) -m soak -s --durations=0; } | sed -u '/^rootdir:/d' | tee docs/evidence/soak.txt
 
 check: setup  ## style, types, layers, the lock, sizes, words, links
 	@$(PY) -m ruff check .

@@ -30,6 +30,7 @@ from gateway.calls.unavailable import turn_away
 from gateway.dialogue.policy import CallPolicy
 from gateway.legs.base import CallLeg, HangupCause, HungUp, LegGone
 from gateway.store.memory import MemoryLedger
+from gateway.telemetry.logs import call_context
 from tools import CallInvocationContext, ToolDispatcher
 from tools.dispatcher import ToolFailed
 from tools.ports import AuditSink
@@ -78,29 +79,28 @@ class Call:
     async def run(self) -> None:
         """Serve the call to its end; raises only what nobody foresaw."""
         info, plan = self._leg.info, self._plan
-        # The call's own task has its own context: nothing is to be unbound.
-        structlog.contextvars.bind_contextvars(call_id=info.id, trunk=info.trunk)
-        log.info("call.ringing", caller=info.caller, called=info.called, agent=plan.agent_id)
-        self._report(
-            ev.CallStarted,
-            time.time(),
-            info.caller,
-            info.called,
-            info.trunk,
-            plan.agent_id,
-            self._leg.format,
-            plan.organization_id,
-        )
-        reason, by = "failed", "gateway"
-        try:
-            reason, by = await self._serve()
-        finally:
-            if self._stopped:
-                reason, by = self._stopped, "gateway"
-            self._state.enter(State.ENDED)
-            self._services.ledger.forget(info.id)
-            self._report(ev.CallEnded, reason, by)
-            log.info("call.ended", reason=reason, by=by, seconds=round(self._report.at, 3))
+        with call_context(info.id, info.trunk):
+            log.info("call.ringing", caller=info.caller, called=info.called, agent=plan.agent_id)
+            self._report(
+                ev.CallStarted,
+                time.time(),
+                info.caller,
+                info.called,
+                info.trunk,
+                plan.agent_id,
+                self._leg.format,
+                plan.organization_id,
+            )
+            reason, by = "failed", "gateway"
+            try:
+                reason, by = await self._serve()
+            finally:
+                if self._stopped:
+                    reason, by = self._stopped, "gateway"
+                self._state.enter(State.ENDED)
+                self._services.ledger.forget(info.id)
+                self._report(ev.CallEnded, reason, by)
+                log.info("call.ended", reason=reason, by=by, seconds=round(self._report.at, 3))
 
     async def _serve(self) -> tuple[str, str]:
         self._leg.listen_to_sent(self._report.agent_audio)
