@@ -77,12 +77,13 @@ class Uri(str):
         ``;phone-context``, are cut off.
         """
         if self[:4].lower() == "tel:":
-            return _unescape(self[4:].partition(";")[0])
+            return unescape(self[4:].partition(";")[0])
         parts = self.sip
-        return "" if parts is None else _unescape(parts.user.partition(";")[0])
+        return "" if parts is None else unescape(parts.user.partition(";")[0])
 
 
-def _unescape(text: str) -> str:
+def unescape(text: str) -> str:
+    """Decode percent escapes, once."""
     if "%" not in text:
         return text
     raw = re.sub(
