@@ -12,11 +12,14 @@ from collections.abc import Iterator, Mapping
 from ipaddress import ip_network
 
 from pydantic import JsonValue
+from pydantic_core import PydanticCustomError
 
 from config.agent_tools import AgentToolConfig, QueryKnowledgeSettings
 from config.errors import KeyPath, Marks, Problem
 from config.fields import did_you_mean
 from config.models import ENDING_MODELS, ENDING_TRANSCRIBERS, LEGACY_MODELS, OpenAISettings, Settings
+from config.server import ServerSettings
+from config.sip_address import SipAddress
 
 _EVERYBODY = {"0.0.0.0/0", "::/0"}
 
@@ -69,24 +72,67 @@ def cross_references(data: JsonValue, marks: Marks) -> list[Problem]:
 
 
 def shared_networks(data: JsonValue, marks: Marks) -> list[Problem]:
-    """Check that no network is allowed for two trunks: a packet could not be told apart."""
-    owners: dict[str, str] = {}
+    """
+    Check that a call from any network belongs to one trunk.
+
+    Two trunks may share one where something else tells their calls apart: each has its own listener, or
+    calls to one of them come to the contact that it registered.
+    """
+    owners: dict[str, list[str]] = {}
     problems = []
     for trunk, settings in _entries(data, "trunks"):
-        for index, entry in _items(settings, "allow"):
-            try:
-                network = str(ip_network(entry, strict=False))
-            except ValueError:
-                continue  # reported with the field itself
-            owner = owners.setdefault(network, trunk)
-            if owner != trunk:
-                path = ("trunks", trunk, "allow", index)
-                problems.append(
-                    marks.problem(
-                        path, f"{{value}} belongs to the trunk {owner} already", "keep it in one of the two"
-                    )
-                )
+        for path, place in _places(trunk, settings):
+            known = owners.setdefault(place, [])
+            twin = next((owner for owner in known if owner != trunk and _alike(data, owner, trunk)), None)
+            if twin is not None:
+                write = "keep it in one of the two, or give each its own listen"
+                problems.append(marks.problem(path, f"{{value}} belongs to the trunk {twin} already", write))
+            known.append(trunk)
     return problems
+
+
+def _places(trunk: str, settings: JsonValue) -> Iterator[tuple[KeyPath, str]]:
+    """Yield each place that a trunk's calls come from, with the key that says so."""
+    for index, entry in _items(settings, "allow"):
+        try:
+            yield ("trunks", trunk, "allow", index), str(ip_network(entry, strict=False))
+        except ValueError:
+            continue  # reported with the field itself
+    entry = settings.get("address") if isinstance(settings, dict) else None
+    if isinstance(entry, str):
+        try:
+            host = SipAddress.parse(entry).host
+        except PydanticCustomError:
+            return  # reported with the field itself
+        try:
+            yield ("trunks", trunk, "address"), str(ip_network(host))
+        except ValueError:
+            yield ("trunks", trunk, "address"), host.lower()
+
+
+def _alike(data: JsonValue, one: str, other: str) -> bool:
+    """Whether nothing but the network could tell the calls of two trunks apart."""
+    first, second = mapping_at(data, "trunks", one), mapping_at(data, "trunks", other)
+    if first.get("register") is not None or second.get("register") is not None:
+        return False
+    return not (first.get("listen") and second.get("listen") and first["listen"] != second["listen"])
+
+
+def trunk_listeners(data: JsonValue, marks: Marks) -> list[Problem]:
+    """Check that each trunk's listener is one of the server's."""
+    written = [entry for _, entry in _items(data, "server", "sip", "listen")]
+    known = written or [str(entry) for entry in ServerSettings().sip.listen]
+    return [
+        marks.problem(
+            ("trunks", trunk, "listen"),
+            "{value} is not in server.sip.listen",
+            f"choose from {', '.join(known)}",
+        )
+        for trunk, settings in _entries(data, "trunks")
+        if isinstance(settings, dict)
+        and isinstance(settings.get("listen"), str)
+        and settings["listen"] not in known
+    ]
 
 
 def warnings_of(settings: Settings, marks: Marks) -> list[Problem]:

@@ -19,6 +19,7 @@ from pydantic.fields import FieldInfo
 
 from config.fields import HttpListen, Listen, PortRange
 from config.models import Settings
+from config.sip_address import SipAddress
 
 BEGIN = "<!-- begin: made by config/reference.py -->"
 END = "<!-- end -->"
@@ -33,6 +34,7 @@ _NAMES: Mapping[object, str] = {
     Listen: "transport:address:port",
     HttpListen: "address:port",
     PortRange: "first-last",
+    SipAddress: "SIP address",
     type(None): "null",
 }
 
@@ -132,6 +134,8 @@ def _yaml(value: object) -> str:
     match value:
         case None:
             return "null"
+        case "":
+            return '""'
         case bool():
             return str(value).lower()
         case float():

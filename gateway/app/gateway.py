@@ -18,6 +18,7 @@ import httpx2
 import structlog
 
 from config.models import Settings
+from config.trunks import TrunkSettings
 from config.watch import Current, Reload, follow
 from gateway.app.providers import ProviderPool
 from gateway.app.sources import ConfigSources
@@ -31,7 +32,7 @@ from gateway.calls.recording import Recorder
 from gateway.calls.routing import Router
 from gateway.calls.switchboard import Switchboard
 from gateway.legs.sip_line import LineSettings, SipLine
-from gateway.legs.trunks import TrunkTable
+from gateway.legs.trunks import Listener, TrunkEntry, TrunkTable
 from gateway.net.media_stream import MediaStatistics
 from gateway.net.pacer import Pacer
 from gateway.net.ports import PortPool
@@ -96,7 +97,7 @@ class Gateway:
             pool=self.pool,
             pacer=self.pacer,
             clock=self.clock,
-            trunks=_trunks(settings),
+            trunks=TrunkTable(_trunks(settings)),
             settings=_line_settings(settings),
             admit=self.switchboard.admit,
             on_leg=self.switchboard.take,
@@ -233,8 +234,18 @@ def _admission(settings: Settings) -> Admission:
     )
 
 
-def _trunks(settings: Settings) -> TrunkTable:
-    return TrunkTable({name: [str(one) for one in trunk.allow] for name, trunk in settings.trunks.items()})
+def _trunks(settings: Settings) -> dict[str, TrunkEntry]:
+    return {name: _entry(trunk) for name, trunk in settings.trunks.items()}
+
+
+def _entry(trunk: TrunkSettings) -> TrunkEntry:
+    listen, register = trunk.listen, trunk.register
+    return TrunkEntry(
+        allow=trunk.allow,
+        listener=Listener(listen.transport, listen.host, listen.port) if listen else None,
+        registers=register is not None,
+        user=register.user if register else "",
+    )
 
 
 def _line_settings(settings: Settings) -> LineSettings:

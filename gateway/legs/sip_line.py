@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import structlog
@@ -19,7 +19,7 @@ from gateway.legs.base import CallInfo
 from gateway.legs.description import CallDescription
 from gateway.legs.refusal import Refusal
 from gateway.legs.sip import FORMATS, SipLeg
-from gateway.legs.trunks import TrunkTable
+from gateway.legs.trunks import Match, TrunkEntry, TrunkTable
 from gateway.net.media_stream import MediaStatistics
 from gateway.net.pacer import Pacer
 from gateway.net.ports import PortPool, PortsExhausted
@@ -32,6 +32,8 @@ log = structlog.get_logger(__name__)
 
 _QUIET_S = 60.0
 _MAX_TOLD = 1024
+_NO_TRUNK = Refusal(403, "Forbidden", "no_trunk")
+"""A call from an address of several trunks that shows nothing of which."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +90,9 @@ class SipLine:
         self.denied = DenialLog(clock)
         self.endpoint = SipEndpoint(ua, allowed=self._allowed, on_event=self.handle, on_denied=self.denied)
 
-    def use(self, trunks: TrunkTable, settings: LineSettings) -> None:
+    def use(self, trunks: Mapping[str, TrunkEntry], settings: LineSettings) -> None:
         """Take a new configuration; legs that exist keep what they began with."""
-        self.trunks = trunks
+        self.trunks.use(trunks)
         self.settings = settings
 
     def drain(self) -> None:
@@ -98,7 +100,7 @@ class SipLine:
         self._ua.drain(True)
 
     def _allowed(self, host: str) -> bool:
-        return self.trunks.find(host) is not None
+        return self.trunks.knows(host)
 
     # Commands of the legs (gateway.legs.sip.Signalling).
 
@@ -143,8 +145,9 @@ class SipLine:
                     leg.handle(event)
 
     def _offered(self, event: sip.CallOffered) -> None:
-        info = self._describe(event)
-        refusal = self._admit(info)
+        match = self.trunks.find(event.flow, event.request.uri.user)
+        info = self._describe(event, match)
+        refusal = _NO_TRUNK if match is None else self._admit(info)
         leg = refusal or self._build(event, info)
         if isinstance(leg, Refusal):
             self._refuse(event.call, info, leg)
@@ -153,13 +156,13 @@ class SipLine:
         self._ua.ring(event.call, now=self._clock())
         self._on_leg(leg)
 
-    def _describe(self, event: sip.CallOffered) -> CallInfo:
+    def _describe(self, event: sip.CallOffered, match: Match | None) -> CallInfo:
         request = event.request
         return CallInfo(
             id=uuid.uuid4().hex,
             caller=_caller(request),
             called=request.uri.user,
-            trunk=self.trunks.find(event.flow.remote[0]) or "",
+            trunk=match.trunk if match else "",
             parameters={"sip_call_id": request.call_id, "to": request.to.uri.user},
         )
 
