@@ -98,10 +98,10 @@ def _places(trunk: str, settings: JsonValue) -> Iterator[tuple[KeyPath, str]]:
             yield ("trunks", trunk, "allow", index), str(ip_network(entry, strict=False))
         except ValueError:
             continue  # reported with the field itself
-    entry = settings.get("address") if isinstance(settings, dict) else None
-    if isinstance(entry, str):
+    address = settings.get("address") if isinstance(settings, dict) else None
+    if isinstance(address, str):
         try:
-            host = SipAddress.parse(entry).host
+            host = SipAddress.parse(address).host
         except PydanticCustomError:
             return  # reported with the field itself
         try:

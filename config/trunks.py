@@ -15,7 +15,7 @@ from config.sip_address import SipAddress
 Codec = Literal["PCMU", "PCMA"]
 CallerSource = Literal["pai", "rpid", "from"]
 
-# pydantic warns of a field that is named as something of its metaclass, ABCMeta.register; nobody calls that here.
+# pydantic warns of a field named as something of its metaclass, ABCMeta.register; nobody calls that here.
 warnings.filterwarnings("ignore", message='Field name "register"', category=UserWarning)
 
 _LISTEN_SCHEMA = WithJsonSchema({"type": "string", "examples": ["udp:192.0.2.1:5062"]})
@@ -118,9 +118,9 @@ class TrunkSettings(Section):
     qualify_s: Annotated[Number, Field(ge=1, le=3600)] | None = None
     """Seconds between OPTIONS that ask whether the peer is alive; null sends none."""
     trusted: bool = False
-    """Whether the peer vouches for P-Asserted-Identity, Remote-Party-ID, Diversion and headers."""
+    """Whether the peer vouches for P-Asserted-Identity, Remote-Party-ID and headers: a carrier, our PBX."""
     caller_id: Annotated[tuple[CallerSource, ...], Field(min_length=1)] | None = None
-    """Where the caller's number stands, tried in this order; null is [pai, rpid, from] if trusted, else [from]."""
+    """Where the caller's number stands, in this order; null is [pai, rpid, from] if trusted, else [from]."""
     headers: tuple[ExtensionHeader, ...] = ()
     """X- headers of a call that the agent is told of; only of a trusted trunk."""
     country: Country | None = None

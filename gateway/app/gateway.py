@@ -31,11 +31,14 @@ from gateway.calls.prompts import Prompts
 from gateway.calls.recording import Recorder
 from gateway.calls.routing import Router
 from gateway.calls.switchboard import Switchboard
+from gateway.legs.numbers import NumberPlan, PrefixRule
+from gateway.legs.parties import PartyRules
 from gateway.legs.sip_line import LineSettings, SipLine
 from gateway.legs.trunks import Listener, TrunkEntry, TrunkTable
 from gateway.net.media_stream import MediaStatistics
 from gateway.net.pacer import Pacer
 from gateway.net.ports import PortPool
+from gateway.sip.identity import CallerSource
 from gateway.sip.settings import UaSettings
 from gateway.sip.timers import Timers
 from gateway.sip.ua import UserAgent
@@ -49,6 +52,11 @@ from tools.ports import PortError
 
 log = structlog.get_logger(__name__)
 
+_CALLER_SOURCES = {
+    "pai": CallerSource.ASSERTED,
+    "rpid": CallerSource.SCREENED,
+    "from": CallerSource.FROM,
+}
 FAREWELL_S = 2.0
 """How long the last BYEs may take to be answered before the sockets close."""
 COLLECT_S = 30.0
@@ -248,9 +256,19 @@ def _entry(trunk: TrunkSettings) -> TrunkEntry:
     )
 
 
+def _parties(trunk: TrunkSettings) -> PartyRules:
+    rules = [PrefixRule(rule.strip, rule.prefix) for rule in trunk.number_rules]
+    return PartyRules(
+        plan=NumberPlan(trunk.country or "", rules),
+        order=tuple(_CALLER_SOURCES[source] for source in trunk.caller_order),
+        headers=tuple(name.lower() for name in trunk.headers),
+    )
+
+
 def _line_settings(settings: Settings) -> LineSettings:
     return LineSettings(
         codecs={name: trunk.codecs for name, trunk in settings.trunks.items()},
+        parties={name: _parties(trunk) for name, trunk in settings.trunks.items()},
         public_host=_public_host(settings),
     )
 

@@ -14,7 +14,7 @@ import structlog
 from gateway.calls.admission import Admission
 from gateway.calls.call import Call, Services
 from gateway.calls.plan import Plan
-from gateway.calls.routing import NotRouted, Router
+from gateway.calls.routing import NotRouted, Routed, Router
 from gateway.legs.base import CallInfo, CallLeg, HangupCause
 from gateway.legs.refusal import Refusal
 
@@ -62,7 +62,7 @@ class Switchboard:
         why = "starting" if self._group is None else self._admission.refusal(info.trunk)
         if why:
             return Refusal(503, "Service Unavailable", why, retry_after_s=RETRY_AFTER_S)
-        route = self._plans.route(info.called, info.parameters.get("to", ""))
+        route = self._route(info)
         if isinstance(route, NotRouted):
             log.warning("call.no_such_number", number=route.number, nearest=route.nearest, trunk=info.trunk)
             return Refusal(404, "Not Found", f"no agent for {route.number or 'a request without a number'}")
@@ -71,12 +71,17 @@ class Switchboard:
     def take(self, leg: CallLeg) -> None:
         """Serve a ringing leg that was admitted."""
         assert self._group is not None, "the switchboard is not running"
-        route = self._plans.route(leg.info.called, leg.info.parameters.get("to", ""))
+        route = self._route(leg.info)
         assert not isinstance(route, NotRouted), "admit() comes first"
         self._admission.enter(leg.info.trunk)
         call = self._calls[leg.info.id] = Call(leg, route.target, self._services)
         self._empty.clear()
         self._group.create_task(self._serve(leg.info, call), name=f"call {leg.info.id[:8]}")
+
+    def _route(self, info: CallInfo) -> Routed[Plan] | NotRouted:
+        """Find who answers: the number as it was dialled, in its one form, then whom the caller meant."""
+        others = (info.parameters.get(name, "") for name in ("to", "registered_as"))
+        return self._plans.route(info.parameters.get("called_raw", ""), info.called, *others)
 
     async def run(self) -> None:
         """Own the calls' tasks until :meth:`drain` is done."""

@@ -10,13 +10,14 @@ from __future__ import annotations
 import math
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import structlog
 
 from gateway import sdp
 from gateway.legs.base import CallInfo
 from gateway.legs.description import CallDescription
+from gateway.legs.parties import PartyRules, describe
 from gateway.legs.refusal import Refusal
 from gateway.legs.sip import FORMATS, SipLeg
 from gateway.legs.trunks import Match, TrunkEntry, TrunkTable
@@ -25,13 +26,13 @@ from gateway.net.pacer import Pacer
 from gateway.net.ports import PortPool, PortsExhausted
 from gateway.net.sip_endpoint import SipEndpoint
 from gateway.sip import events as sip
-from gateway.sip.message import Request
 from gateway.sip.ua import UserAgent
 
 log = structlog.get_logger(__name__)
 
 _QUIET_S = 60.0
 _MAX_TOLD = 1024
+_BELIEVES_NOTHING = PartyRules()
 _NO_TRUNK = Refusal(403, "Forbidden", "no_trunk")
 """A call from an address of several trunks that shows nothing of which."""
 
@@ -42,6 +43,8 @@ class LineSettings:
 
     codecs: dict[str, tuple[str, ...]]
     """For each trunk the codecs in order of preference."""
+    parties: Mapping[str, PartyRules] = field(default_factory=dict)
+    """For each trunk what it is believed of caller and called."""
     public_host: str | None = None
     """The address in our SDP; ``None`` takes the local address that the peer reached."""
     prebuffer_ms: int = 40
@@ -157,13 +160,15 @@ class SipLine:
         self._on_leg(leg)
 
     def _describe(self, event: sip.CallOffered, match: Match | None) -> CallInfo:
-        request = event.request
+        trunk, registered_as = (match.trunk, match.registered_as) if match else ("", "")
+        rules = self.settings.parties.get(trunk, _BELIEVES_NOTHING)
+        found = describe(event.request, rules, registered_as=registered_as)
         return CallInfo(
             id=uuid.uuid4().hex,
-            caller=_caller(request),
-            called=request.uri.user,
-            trunk=match.trunk if match else "",
-            parameters={"sip_call_id": request.call_id, "to": request.to.uri.user},
+            caller=found.caller,
+            called=found.called,
+            trunk=trunk,
+            parameters=found.parameters,
         )
 
     def _build(self, event: sip.CallOffered, info: CallInfo) -> SipLeg | Refusal:
@@ -200,15 +205,6 @@ class SipLine:
         log.warning("call.refused", call_id=info.id, trunk=info.trunk, status=refusal.status, why=refusal.why)
         headers = [("Retry-After", str(refusal.retry_after_s))] if refusal.retry_after_s else []
         self._ua.reject(call, refusal.status, reason=refusal.reason, headers=headers, now=self._clock())
-
-
-def _caller(request: Request) -> str:
-    """The caller's number, empty when withheld (RFC 3323 and what carriers write instead)."""
-    from_ = request.from_
-    host = from_.uri.sip.host.lower() if from_.uri.sip else ""
-    if host == "anonymous.invalid" or from_.uri.user.lower() in {"anonymous", "restricted", "unavailable"}:
-        return ""
-    return from_.uri.user
 
 
 class DenialLog:

@@ -86,7 +86,7 @@ class TrunkTable:
             self._rebuild()
 
     def set_contact(self, trunk: str, token: str) -> None:
-        """Say which user part of our contact the registrar of a trunk was told; it replaces the one before."""
+        """Say which user part of our contact a trunk's registrar was told; it replaces the one before."""
         self._contacts = {user: name for user, name in self._contacts.items() if name != trunk}
         self._contacts[token] = trunk
 

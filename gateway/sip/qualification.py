@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final, TypeAlias
 
 
 class Reach(StrEnum):
@@ -38,11 +39,11 @@ class Lost:
     reason: str
 
 
-ReachEvent = Reached | Lost
+ReachEvent: TypeAlias = Reached | Lost
 
-AGREE = 2
+AGREE: Final = 2
 """Answers in a row that change a known state."""
-DOUBT_S = 5.0
+DOUBT_S: Final = 5.0
 """Pause between questions while an answer contradicts the state."""
 
 

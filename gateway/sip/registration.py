@@ -13,10 +13,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Final, TypeAlias
 
 from gateway.sip.fields import Via
 from gateway.sip.message import Headers
+from gateway.sip.text import param
 from gateway.sip.uri import NameAddr
 
 BASE_S: Final = 30.0
@@ -72,6 +73,15 @@ class RegistrationFailed:
 
 
 @dataclass(frozen=True, slots=True)
+class RefreshFailed:
+    """A refresh was refused or not answered; the registrar still has our contact for ``seconds``."""
+
+    status: int
+    reason: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class Unregistered:
     """Our contact was taken away, or nobody was there to do it."""
 
@@ -86,7 +96,7 @@ class SeenFrom:
     port: int
 
 
-RegistrationEvent = Registered | RegistrationFailed | Unregistered | SeenFrom
+RegistrationEvent: TypeAlias = Registered | RegistrationFailed | RefreshFailed | Unregistered | SeenFrom
 
 
 class Registration:
@@ -139,7 +149,8 @@ class Registration:
         """Refresh, try again, or see that the registration ran out."""
         if self._ends is not None and now >= self._ends and self.state is RegistrationState.REGISTERED:
             self._ends = None
-            self._fail(408, "expired before it was refreshed", retry_after=0.0)
+            wait = max((self._due or now) - now, 0.0)
+            self._fail(408, "it ran out before it was refreshed", retry_after=wait)
         if self._due is None or now < self._due or self._awaited is not None:
             return
         self._due = None
@@ -223,6 +234,7 @@ class Registration:
         if self._ends is not None and now < self._ends and not _asks_for_a_person(status):
             # A refresh that failed takes nothing away: the contact is there until it runs out.
             self._due = min(self._due, now + max((self._ends - now) / 2, 1.0))
+            self._events.append(RefreshFailed(status, reason, self._ends - now))
             return
         self._ends = None
         self._fail(status, reason, retry_after=wait)
@@ -245,8 +257,8 @@ class Registration:
         """See in the Via that comes back where the registrar saw the request come from (RFC 3581)."""
         try:
             via = Via.parse(headers.elements("Via")[0])
-            host = via.received or via.host
-            port = via.rport or via.port or 5060
+            host = param(via.params, "received") or via.host
+            port = int(param(via.params, "rport") or via.port or 5060)
         except (ValueError, IndexError):
             return
         if (host, port) != self._seen:
@@ -285,7 +297,8 @@ def refresh_after(granted: float) -> float:
 
 def _asks_for_a_person(status: int) -> bool:
     """Whether the same request will be refused the same way until somebody changes a setting."""
-    return 300 <= status < 500 and status not in {408, 423, 429, 480, 491} or status >= 600
+    passing = status in {408, 423, 429, 480, 491}
+    return (300 <= status < 500 and not passing) or status >= 600
 
 
 def _seconds(text: str | None) -> float | None:
