@@ -35,8 +35,10 @@ def parties(*headers, rules=TRUSTED, registered_as="", **request):
 @pytest.mark.report("BR-192")
 def test_the_caller_is_who_a_trusted_trunk_says_and_from_an_untrusted_one_who_calls():
     headers = (
-        'P-Asserted-Identity: "Ann Example" <sip:+493023125017@sipgate.example;user=phone>,'
-        " <tel:+493023125017>",
+        (
+            'P-Asserted-Identity: "Ann Example" <sip:+493023125017@sipgate.example;user=phone>,'
+            " <tel:+493023125017>"
+        ),
         'Remote-Party-ID: "A" <sip:+493023125999@x>;party=calling;screen=no;privacy=off',
         "P-Preferred-Identity: <sip:+19005550100@x>",
     )
