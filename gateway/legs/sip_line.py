@@ -138,6 +138,8 @@ class SipLine:
                 log.info("sip.refused", source=event.source, status=event.status, why=event.why)
             case sip.MessageDropped():
                 log.info("sip.dropped", source=event.source, why=event.why)
+            case sip.RequestAnswered():
+                log.info("sip.request_answered", request=event.request, status=event.status)
             case sip.CallEnded():
                 leg = self._legs.pop(event.call, None)
                 if leg is not None:

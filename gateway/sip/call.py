@@ -3,7 +3,8 @@ The INVITE usage of a dialog, whoever began it (RFC 3261, sections 14 and 15; RF
 
     OFFERED or CALLING -> ANSWERED -> CONFIRMED -> ENDED
 
-What comes before the answer differs: see :mod:`gateway.sip.incoming`. The owner
+What comes before the answer differs: see :mod:`gateway.sip.incoming` and
+:mod:`gateway.sip.outgoing`. The owner
 (:class:`gateway.sip.ua.UserAgent`) gives a call the requests of its dialog and the commands of the
 application, and forgets it when :attr:`Call.over` is true.
 """
@@ -15,15 +16,18 @@ from collections.abc import Callable
 from enum import Enum, auto
 from functools import partial
 
+from gateway.sip.authorizer import Authorizer
 from gateway.sip.body import UnsupportedBody, find_sdp
 from gateway.sip.checks import UNSUPPORTED_MEDIA
 from gateway.sip.dialog import Dialog
 from gateway.sip.errors import LocalProtocolError
 from gateway.sip.events import CallConfirmed, CallEnded, CallReoffered, EndReason
+from gateway.sip.exchange import Exchange, Way
 from gateway.sip.flow import Flow
 from gateway.sip.invite_server import InviteServerTransaction
 from gateway.sip.kit import ExtraHeaders, Kit
-from gateway.sip.message import Request
+from gateway.sip.message import Request, Response
+from gateway.sip.reoffer import Reoffer
 from gateway.sip.respond import ALLOW
 from gateway.sip.text import require_safe
 from gateway.sip.transaction import (
@@ -78,6 +82,8 @@ class Call:
         self.state = state
         self.transfer = Transfer(self, kit)
         self.flow = flow
+        self.authorizer = Authorizer(None, kit.token)
+        self.our_offer = Reoffer(self, kit, owner=state is CallState.CALLING)
         self._kit = kit
         self._changed = changed
         self._unacked: UnackedAnswer | None = None
@@ -115,6 +121,11 @@ class Call:
         self._require(CallState.CONFIRMED, "transfer")
         self.transfer.start(target, now=now)
 
+    def reoffer(self, sdp: bytes, *, now: float) -> None:
+        """Send a re-INVITE."""
+        self._require(CallState.CONFIRMED, "make a new offer")
+        self.our_offer.start(sdp, now=now)
+
     def answer_reoffer(self, sdp: bytes | None, *, now: float) -> None:
         """Answer a pending re-INVITE or UPDATE; harmless if the peer took it back meanwhile."""
         served = self._reoffer
@@ -130,7 +141,16 @@ class Call:
             self.dialog.refresh_target(served.request)
             self._kit.respond(served, 200, contact=self.dialog.contact, body=sdp, now=now)
 
-    # Requests of the peer.
+    # Messages of the peer.
+
+    def knows(self, remote_tag: str) -> bool:
+        """Whether the peer's tag is that of this call."""
+        return remote_tag == self.dialog.remote_tag
+
+    def receive_late(self, response: Response, *, now: float) -> bool:
+        """Take a 2xx to an INVITE of ours whose transaction is over; ``False`` if it means nothing here."""
+        del now
+        return self.our_offer.receive_late(response)
 
     def receive(self, served: Served, flow: Flow, *, now: float) -> None:
         """Take a new request in the dialog, its sequence number not yet checked."""
@@ -169,7 +189,7 @@ class Call:
     # Time.
 
     def next_timeout(self) -> float | None:
-        times = [self.transfer.next_timeout()]
+        times = [self.transfer.next_timeout(), self.our_offer.next_timeout()]
         if self._unacked is not None:
             times.append(self._unacked.next_timeout())
         if self._reoffer is not None:
@@ -178,6 +198,7 @@ class Call:
 
     def handle_timeout(self, *, now: float) -> None:
         self.transfer.handle_timeout(now=now)
+        self.our_offer.handle_timeout(now=now)
         if self._reoffer is not None and now >= self._reoffer_by:
             served, self._reoffer = self._reoffer, None
             self._kit.refuse(served, 500, "the offer was not answered in time", now=now)
@@ -215,7 +236,7 @@ class Call:
             wait = str(zlib.crc32(self._kit.token().encode()) % 11)
             self._kit.refuse(served, 500, "an offer is pending", extra=(("Retry-After", wait),), now=now)
             return
-        if self._unacked is not None and self._unacked.ours_offered:
+        if self.our_offer.in_flight or (self._unacked is not None and self._unacked.ours_offered):
             self._kit.refuse(served, 491, "our own offer is pending", now=now)
             return
         if self._unacked is not None and request.method == "INVITE":
@@ -264,7 +285,7 @@ class Call:
         # If our own BYE waited for the ACK, the peer's made it needless.
         self._bye_after_ack = False
         self._unacked = None
-        self._end("bye", by_peer=True, now=now)
+        self._end("bye", by_peer=True, phrase=reason_of(served.request), now=now)
 
     def _before_bye(self, now: float) -> None:
         """Settle what the peer's BYE leaves unanswered before the call was up."""
@@ -280,17 +301,27 @@ class Call:
         self._bye_in_flight = True
         self.send("BYE", extra, self._on_bye_event, now=now)
 
-    def _end(self, reason: EndReason, *, by_peer: bool, now: float, keep_unacked: bool = False) -> None:
+    def _end(
+        self,
+        reason: EndReason,
+        *,
+        by_peer: bool,
+        status: int = 0,
+        phrase: str = "",
+        now: float,
+        keep_unacked: bool = False,
+    ) -> None:
         """Report the end once, and answer what is still unanswered (15.1.2)."""
         if self.state is CallState.ENDED:
             return
         self.state = CallState.ENDED
+        self.our_offer.end()
         if not keep_unacked:
             self._unacked = None
         if self._reoffer is not None:
             served, self._reoffer = self._reoffer, None
             self._kit.respond(served, 487, now=now)
-        self._kit.events.append(CallEnded(self.handle, by_peer, reason))
+        self._kit.events.append(CallEnded(self.handle, by_peer, reason, status, phrase))
 
     # Transactions.
 
@@ -336,22 +367,48 @@ class Call:
         extra: ExtraHeaders,
         handler: Callable[[TransactionEvent, float], None],
         *,
+        dialog: Dialog | None = None,
+        body: bytes = b"",
         now: float,
-    ) -> int:
-        """Send a request in the dialog; return its sequence number."""
-        settings = self._kit.settings
-        flow, fallback = self.dialog.path(self.flow, return_to_source=settings.return_to_source)
-        request = self.dialog.request(method, branch=self._kit.token(), transport=flow.transport)
-        for name, value in extra:
-            request.headers.add(name, value)
-        if settings.user_agent:
-            request.headers.add("User-Agent", settings.user_agent)
-        self._kit.transactions.send(request, flow, fallback, handler, now=now)
-        return self.dialog.local_cseq
+    ) -> Exchange:
+        """
+        Send a request in the dialog, again if it is challenged.
+
+        ``dialog`` is another one than that of the call: of an early or superfluous answer.
+        """
+        dialog = dialog or self.dialog
+
+        def compose(flow: Flow, cseq: int, branch: str) -> Request:
+            request = dialog.request(method, cseq=cseq, branch=branch, transport=flow.transport)
+            return self._kit.finish(request, extra, body)
+
+        exchange = Exchange(
+            self._kit,
+            ways=(self._way(dialog),),
+            compose=compose,
+            number=dialog.next_cseq,
+            authorizer=self.authorizer,
+            handler=handler,
+        )
+        exchange.start(now=now)
+        return exchange
+
+    def acknowledge(self, dialog: Dialog, invite: Request, cseq: int) -> None:
+        """Send the ACK of a 2xx, with the INVITE's own credentials (13.2.2.4, 22.1)."""
+        way = self._way(dialog)
+        branch = self._kit.token()
+        ack = dialog.request("ACK", cseq=cseq, branch=branch, transport=way.flow.transport)
+        for name in ("Authorization", "Proxy-Authorization"):
+            for value in invite.headers.get_all(name):
+                ack.headers.add(name, value)
+        self._kit.transactions.send_ack(self._kit.finish(ack), way.flow, way.fallback)
+
+    def _way(self, dialog: Dialog) -> Way:
+        return Way(*dialog.path(self.flow, return_to_source=self._kit.settings.return_to_source))
 
     @property
     def local_uri(self) -> str:
-        """The address that the peer called."""
+        """Our own address: what the peer called, or what we call from."""
         return self.dialog.local_uri
 
     @property
@@ -361,9 +418,19 @@ class Call:
         host, port = self.flow.remote if target is None else (target.host, target.port)
         return join_host_port(host, port)
 
+    @property
+    def offer_pending(self) -> bool:
+        """Whether an offer of the peer is unanswered, or our 2xx to its INVITE has no ACK."""
+        return self._reoffer is not None or self._unacked is not None
+
     def changed(self) -> None:
         self._changed(self)
 
     def _require(self, state: CallState, command: str) -> None:
         if self.state is not state:
             raise LocalProtocolError(f"cannot {command} when {self.state.name.lower()}")
+
+
+def reason_of(request: Request) -> str:
+    """Return the Reason of a BYE or CANCEL (RFC 3326), cut to what a log can bear."""
+    return (request.headers.get("Reason") or "")[:200]

@@ -15,12 +15,15 @@ class ClientTransaction(Transaction[Request]):
         request: With its final Via and CSeq.
         reliable: Whether the transport retransmits for us (TCP).
         timers: RFC 3261 timer values.
+        patience: Seconds of timer F, where that is not 64*T1.
         now: The present time in seconds.
     """
 
-    def __init__(self, request: Request, *, reliable: bool, timers: Timers, now: float) -> None:
+    def __init__(
+        self, request: Request, *, reliable: bool, timers: Timers, patience: float | None = None, now: float
+    ) -> None:
         super().__init__(request, State.TRYING, reliable=reliable, timers=timers)
-        self._deadlines = {Timer.F: now + timers.limit}
+        self._deadlines = {Timer.F: now + (timers.limit if patience is None else patience)}
         if not reliable:
             self._deadlines[Timer.E] = now + timers.t1
         self._to_send.append(request)
@@ -41,7 +44,7 @@ class ClientTransaction(Transaction[Request]):
     def fail(self) -> None:
         """Give up: the transport cannot deliver (RFC 3261, section 17.1.4)."""
         if self.state in {State.TRYING, State.PROCEEDING}:
-            self._terminate(timed_out=True)
+            self._terminate(timed_out=True, undelivered=True)
 
     def _fire(self, timer: Timer, now: float) -> None:
         match timer:

@@ -1,6 +1,4 @@
-"""
-The dialog of an incoming call (RFC 3261, section 12): what both sides remember of each other.
-"""
+"""A dialog (RFC 3261, section 12): what both sides of a call remember of each other."""
 
 from __future__ import annotations
 
@@ -8,11 +6,15 @@ import ipaddress
 from typing import TypeAlias
 
 from gateway.sip.flow import Flow, Transport
-from gateway.sip.message import Headers, Request
+from gateway.sip.message import Headers, Request, Response
+from gateway.sip.target import Target
 from gateway.sip.uri import NameAddr, SipUri, Uri, join_host_port
 
-DialogKey: TypeAlias = tuple[str, str, str]
-"""Call-ID, our tag, the peer's tag."""
+DialogKey: TypeAlias = tuple[str, str]
+"""
+Call-ID and our tag. They name a call: its dialogs differ in the peer's tag only, and more than one
+there is only while a call of ours rings at several places.
+"""
 
 _PRIVATE = [
     ipaddress.ip_network(text)
@@ -22,42 +24,108 @@ _PRIVATE = [
 
 
 def dialog_key(request: Request) -> DialogKey:
-    """Return the key of the dialog that a request of the peer belongs to."""
-    return request.call_id, request.to.tag, request.from_.tag
+    """Return the key of the call that a request of the peer belongs to."""
+    return request.call_id, request.to.tag
 
 
 class Dialog:
     """
-    A dialog in which the peer sent the first request.
+    One side's view of a dialog; :meth:`of_caller` and :meth:`placing` open one.
 
     Args:
-        invite: The request that opens it.
-        local_tag: Our tag.
+        call_id: Of every message in it.
+        local: Our From, with our tag.
+        remote: Our To; without a tag as long as the peer has not given one.
         contact: Our Contact URI.
+        target: The peer's URI.
+        route_set: Route headers, in the order in which we write them.
     """
 
-    def __init__(self, invite: Request, *, local_tag: str, contact: str) -> None:
-        self.call_id = invite.call_id
-        self.local_tag = local_tag
-        self.remote_tag = invite.from_.tag
+    def __init__(
+        self, *, call_id: str, local: str, remote: str, contact: str, target: str, route_set: tuple[str, ...]
+    ) -> None:
+        self.call_id = call_id
         self.contact = contact
-        self._local = f"{invite.headers.get('To')};tag={local_tag}"
-        self._remote = invite.headers.get("From") or ""
-        self.remote_cseq = invite.cseq.number
+        self.remote_target = target
+        self.route_set = route_set
         self.local_cseq = 0
-        # In order for a UAS; the INVITE's own Route headers were used up on the way (12.1.1).
-        self.route_set: tuple[str, ...] = tuple(invite.headers.elements("Record-Route"))
-        contact_of_peer = invite.contact
-        # An RFC 2543 client may come without Contact: then its From has to do.
-        self.remote_target = (contact_of_peer or invite.from_).uri
+        self.remote_cseq: int | None = None
+        """Empty until the first request of the peer (12.1.2)."""
+        self._local = local
+        self._remote = remote
+        self.local_tag = NameAddr.parse(local).tag
+        self.remote_tag = NameAddr.parse(remote).tag
+
+    @classmethod
+    def of_caller(cls, invite: Request, *, local_tag: str, contact: str) -> Dialog:
+        """
+        Open the dialog of a call of the peer's (12.1.1).
+
+        An RFC 2543 client may come without Contact: then its From has to do. Raises ``ValueError`` for a
+        Contact or Record-Route that cannot be read.
+        """
+        dialog = cls(
+            call_id=invite.call_id,
+            local=f"{invite.headers.get('To')};tag={local_tag}",
+            remote=invite.headers.get("From") or "",
+            contact=contact,
+            target=(invite.contact or invite.from_).uri,
+            # In order for a UAS; the INVITE's own Route headers were used up on the way.
+            route_set=tuple(invite.headers.elements("Record-Route")),
+        )
+        dialog.remote_cseq = invite.cseq.number
+        return dialog
+
+    @classmethod
+    def placing(cls, target: Target, *, call_id: str, local_tag: str, contact: str) -> Dialog:
+        """
+        Return what a call of ours begins with: enough to build its INVITE, no dialog yet.
+
+        Raises ``ValueError`` for a From or To that cannot be read.
+        """
+        return cls(
+            call_id=call_id,
+            local=f"{target.from_};tag={local_tag}",
+            remote=target.to or f"<{target.uri}>",
+            contact=contact,
+            target=target.uri,
+            route_set=target.routes,
+        )
+
+    def answered_by(self, response: Response) -> Dialog:
+        """
+        Return the dialog that a 101 to 2xx opens, of an INVITE that was built by this one (12.1.2).
+
+        Contact and Record-Route of the response rule, the latter in reverse; what cannot be read leaves
+        the peer reachable where the INVITE went.
+        """
+        dialog = Dialog(
+            call_id=self.call_id,
+            local=self._local,
+            remote=response.headers.get("To") or self._remote,
+            contact=self.contact,
+            target=self.remote_target,
+            route_set=(),
+        )
+        dialog.local_cseq = response.cseq.number
+        dialog.confirm(response)
+        return dialog
+
+    def confirm(self, response: Response) -> None:
+        """Take route set and target anew from the 2xx, whatever a 1xx said before (13.2.2.4)."""
+        try:
+            self.route_set = tuple(reversed(response.headers.elements("Record-Route")))
+        except ValueError:
+            self.route_set = ()
+        self.refresh_target(response)
 
     @property
     def key(self) -> DialogKey:
-        return self.call_id, self.local_tag, self.remote_tag
+        return self.call_id, self.local_tag
 
     @property
     def local_uri(self) -> str:
-        """The address that the peer called, without our tag."""
+        """Our own address in the dialog, without the tag: what a caller called, or what we call from."""
         return NameAddr.parse(self._local).uri
 
     @property
@@ -68,30 +136,35 @@ class Dialog:
     def accept_cseq(self, request: Request) -> bool:
         """Check and store the sequence number of a new request; ``False`` asks for a 500 (12.2.2)."""
         number = request.cseq.number
-        if number <= self.remote_cseq:
+        if self.remote_cseq is not None and number <= self.remote_cseq:
             return False
         self.remote_cseq = number
         return True
 
-    def refresh_target(self, request: Request) -> None:
-        """Follow the Contact of a re-INVITE or UPDATE (12.2.2)."""
+    def refresh_target(self, message: Request | Response) -> None:
+        """Follow the Contact of a re-INVITE or UPDATE, or of the 2xx to ours (12.2.1.2, 12.2.2)."""
         try:
-            contact = request.contact
+            contact = message.contact
         except ValueError:
             return
         if contact is not None:
             self.remote_target = contact.uri
 
-    def request(self, method: str, *, branch: str, transport: str) -> Request:
+    def next_cseq(self) -> int:
+        """Return the number for our next request."""
+        self.local_cseq += 1
+        return self.local_cseq
+
+    def request(self, method: str, *, cseq: int, branch: str, transport: str) -> Request:
         """
-        Build our next request in the dialog (12.2.1.1).
+        Build a request of ours in the dialog (12.2.1.1).
 
         Args:
-            method: Any but ACK and CANCEL.
+            method: Any but CANCEL, which its INVITE rules.
+            cseq: From :meth:`next_cseq`; an ACK has that of its INVITE.
             branch: What follows the magic cookie; unique.
             transport: For the Via.
         """
-        self.local_cseq += 1
         uri, routes = self._target_and_routes()
         ours = SipUri.parse(self.contact)
         place = join_host_port(ours.host, ours.port)
@@ -103,8 +176,9 @@ class Dialog:
         headers.add("From", self._local)
         headers.add("To", self._remote)
         headers.add("Call-ID", self.call_id)
-        headers.add("CSeq", f"{self.local_cseq} {method}")
-        headers.add("Contact", f"<{self.contact}>")
+        headers.add("CSeq", f"{cseq} {method}")
+        if method != "ACK":
+            headers.add("Contact", f"<{self.contact}>")
         return Request(headers, b"", method, Uri(uri))
 
     def _target_and_routes(self) -> tuple[str, tuple[str, ...]]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from gateway.sip.flow import Flow
-from gateway.sip.message import Request
+from gateway.sip.message import Headers, Request
 
 EndReason: TypeAlias = Literal["bye", "cancel", "ack_timeout", "local", "rejected", "timeout", "transport"]
 
@@ -44,12 +44,67 @@ class CallReoffered:
 
 
 @dataclass(frozen=True, slots=True)
+class CallProgressed:
+    """A 18x to our INVITE."""
+
+    call: str
+    status: int
+    reason: str
+    sdp: bytes | None
+    """
+    An answer for sound before the call is taken (early media); ``None`` when it says nothing new. It may
+    change: another place rings now, or the peer thought better of it (RFC 6337, section 3.1).
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class CallAccepted:
+    """Our INVITE got a 2xx, and the 2xx its ACK: the call is up."""
+
+    call: str
+    sdp: bytes | None
+    """The answer that counts now; ``None``: the peer gave none at all, so the call has to be ended."""
+
+
+@dataclass(frozen=True, slots=True)
 class CallEnded:
-    """The call is over; exactly once for each offered call."""
+    """The call is over; exactly once for each call."""
 
     call: str
     by_peer: bool
     reason: EndReason
+    status: int = 0
+    """The peer's final rejection of our INVITE, where that was the end."""
+    phrase: str = ""
+    """Its reason phrase; else the Reason header of the peer's BYE or CANCEL (RFC 3326)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReofferAnswered:
+    """
+    Our re-INVITE or UPDATE is through.
+
+    Any ``status`` but a 2xx leaves the session as it was; 408 stands for no answer, and the call is then
+    ended. Without ``sdp`` nothing changes either.
+    """
+
+    call: str
+    status: int
+    sdp: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class RequestAnswered:
+    """
+    The final response to a request out of dialog; exactly once for each.
+
+    ``status`` 408 with ``reason`` ``timeout`` or ``transport`` and no headers: nobody answered.
+    """
+
+    request: str
+    status: int
+    reason: str
+    headers: Headers
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +152,11 @@ SipEvent: TypeAlias = (
     CallOffered
     | CallConfirmed
     | CallReoffered
+    | CallProgressed
+    | CallAccepted
+    | ReofferAnswered
     | CallEnded
+    | RequestAnswered
     | ReferAnswered
     | ReferProgressed
     | RequestRefused

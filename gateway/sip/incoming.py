@@ -110,9 +110,9 @@ class IncomingCall(Call):
         match event:
             case AckReceived(ack):
                 self.receive_ack(ack, now=now)
-            case CancelReceived() if self.state is CallState.OFFERED:
+            case CancelReceived(reason) if self.state is CallState.OFFERED:
                 self._refuse_invite(487, now=now)
-                self._end("cancel", by_peer=True, now=now)
+                self._end("cancel", by_peer=True, phrase=reason, now=now)
             case Terminated(timed_out=True) if self.state is CallState.OFFERED:
                 self._end("transport", by_peer=False, now=now)
             case Terminated(timed_out=True) if self._waits_for_ack_of(self._invite):

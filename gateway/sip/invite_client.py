@@ -20,12 +20,15 @@ class InviteClientTransaction(Transaction[Request]):
         invite: With its final Via and CSeq.
         reliable: Whether the transport retransmits for us (TCP).
         timers: RFC 3261 timer values.
+        patience: Seconds of timer B, where that is not 64*T1.
         now: The present time in seconds.
     """
 
-    def __init__(self, invite: Request, *, reliable: bool, timers: Timers, now: float) -> None:
+    def __init__(
+        self, invite: Request, *, reliable: bool, timers: Timers, patience: float | None = None, now: float
+    ) -> None:
         super().__init__(invite, State.CALLING, reliable=reliable, timers=timers)
-        self._deadlines = {Timer.B: now + timers.limit}
+        self._deadlines = {Timer.B: now + (timers.limit if patience is None else patience)}
         if not reliable:
             self._deadlines[Timer.A] = now + timers.t1
         self._to_send.append(invite)
@@ -47,7 +50,9 @@ class InviteClientTransaction(Transaction[Request]):
                 self._deadlines = {Timer.D: now + (0.0 if self._reliable else self._timers.timer_d)}
                 self._events.append(ResponseReceived(response))
                 self._to_send.append(acknowledge_rejection(self.request, response))
-            case State.ACCEPTED if response.is_success:
+            case State.ACCEPTED | State.COMPLETED if response.is_success:
+                # After a rejection too: another branch of a fork answered at the same instant, and its
+                # callee waits for an ACK and a BYE (16.7, step 5).
                 self._events.append(ResponseReceived(response))
             case State.COMPLETED if response.status >= 300:
                 self._to_send.append(acknowledge_rejection(self.request, response))
@@ -57,7 +62,7 @@ class InviteClientTransaction(Transaction[Request]):
     def fail(self) -> None:
         """Give up: the transport cannot deliver (RFC 3261, section 17.1.4)."""
         if self.state in {State.CALLING, State.PROCEEDING, State.COMPLETED}:
-            self._terminate(timed_out=True)
+            self._terminate(timed_out=True, undelivered=True)
 
     def _fire(self, timer: Timer, now: float) -> None:
         match timer:

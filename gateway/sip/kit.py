@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from gateway.sip.events import RequestRefused, SipEvent
+from gateway.sip.message import Request
 from gateway.sip.respond import Responder
 from gateway.sip.settings import UaSettings
 from gateway.sip.transactions import Served, Transactions
@@ -41,6 +42,18 @@ class Kit:
             served.request, status, tag=tag, contact=contact, extra=extra, body=body
         )
         self.transactions.respond(served, response, now=now)
+
+    def finish(self, request: Request, extra: ExtraHeaders = (), body: bytes = b"") -> Request:
+        """Add further headers, our name and a session description to a request of ours."""
+        for name, value in extra:
+            request.headers.add(name, value)
+        if self.settings.user_agent and "User-Agent" not in request.headers:
+            request.headers.add("User-Agent", self.settings.user_agent)
+        if body:
+            request.body = body
+            if "Content-Type" not in request.headers:
+                request.headers.add("Content-Type", "application/sdp")
+        return request
 
     def refuse(
         self, served: Served, status: int, why: str, *, tag: str = "", extra: ExtraHeaders = (), now: float

@@ -19,12 +19,12 @@ ACCEPT = "application/sdp, multipart/mixed, multipart/related, multipart/alterna
 ALLOWED_METHODS = frozenset(ALLOW.split(", "))
 
 
-def contact_uri(settings: UaSettings, flow: Flow) -> str:
+def contact_uri(settings: UaSettings, flow: Flow, user: str = "") -> str:
     """Return the URI by which the peer of ``flow`` reaches us."""
     host = settings.public_host or flow.local[0]
     # RFC 7118, section 5: a WebSocket is "ws" in a URI, with TLS or without.
     transport = {"udp": "", "wss": ";transport=ws"}.get(flow.transport, f";transport={flow.transport}")
-    return f"sip:{join_host_port(host, flow.local[1])}{transport}"
+    return f"sip:{user}{'@' if user else ''}{join_host_port(host, flow.local[1])}{transport}"
 
 
 class Responder:

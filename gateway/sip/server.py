@@ -48,4 +48,4 @@ class ServerTransaction(Transaction[Response]):
     def fail(self) -> None:
         """Give up: the transport cannot deliver (RFC 3261, section 17.2.4)."""
         if self.state is not State.TERMINATED:
-            self._terminate(timed_out=True)
+            self._terminate(timed_out=True, undelivered=True)

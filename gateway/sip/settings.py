@@ -21,7 +21,12 @@ class UaSettings:
     refer_timeout: float = 60.0
     """Seconds from a REFER to its last NOTIFY; then the outcome is unknown."""
     answer_timeout: float = 180.0
-    """Seconds that an offered call may ring; then 480. RFC 3261's proxies give up after 3 minutes."""
+    """
+    Seconds that an offered call may ring, then 480, and that a call of ours may, then CANCEL.
+    RFC 3261's proxies give up after 3 minutes.
+    """
+    failover_after: float = 6.0
+    """Seconds that an address of a target may stay silent before the next one is tried (RFC 3263, 4.3)."""
     retry_after: int = 5
     """Seconds in the Retry-After of our 503."""
     return_to_source: bool = True
@@ -33,5 +38,6 @@ class UaSettings:
     """Server transactions at once; further requests get a stateless 503."""
 
     def __post_init__(self) -> None:
-        if self.refer_timeout <= 0 or self.answer_timeout <= 0 or self.max_transactions < 1:
+        times = self.refer_timeout, self.answer_timeout, self.failover_after
+        if min(times) <= 0 or self.max_transactions < 1:
             raise ValueError("times and caps of a user agent are positive")

@@ -38,6 +38,8 @@ class Target:
     """Route headers: an outbound proxy."""
     headers: tuple[tuple[str, str], ...] = ()
     """Further headers of the request."""
+    user: str = ""
+    """User part of our Contact, escaped as a URI needs it."""
 
     def __post_init__(self) -> None:
         if not self.flows:

@@ -57,6 +57,9 @@ class AckReceived:
 class CancelReceived:
     """A CANCEL named this INVITE before it had a final response; its owner has to send one."""
 
+    reason: str = ""
+    """Its Reason header (RFC 3326)."""
+
 
 @dataclass(frozen=True, slots=True)
 class ResponseReceived:
@@ -71,6 +74,8 @@ class Terminated:
 
     timed_out: bool
     """No answer (client) or no ACK (server) came in time, or the transport failed."""
+    undelivered: bool = False
+    """It was the transport."""
 
 
 TransactionEvent: TypeAlias = AckReceived | CancelReceived | ResponseReceived | Terminated
@@ -124,10 +129,10 @@ class Transaction(Generic[Sent]):
         del timer, now
         self._terminate(timed_out=False)
 
-    def _terminate(self, *, timed_out: bool) -> None:
+    def _terminate(self, *, timed_out: bool, undelivered: bool = False) -> None:
         self.state = State.TERMINATED
         self._deadlines = {}
-        self._events.append(Terminated(timed_out))
+        self._events.append(Terminated(timed_out, undelivered))
 
 
 ServerKey: TypeAlias = tuple[str | int, ...]

@@ -101,10 +101,10 @@ class Transactions:
         """Return the INVITE's transaction that a CANCEL names."""
         return self._served.get(cancelled_key(cancel))
 
-    def cancel(self, invite: Served, *, now: float) -> None:
+    def cancel(self, invite: Served, *, reason: str = "", now: float) -> None:
         """Tell the owner of an INVITE of its CANCEL; no effect after a final response (9.2)."""
         if not invite.tx.answered:
-            invite.handler(CancelReceived(), now)
+            invite.handler(CancelReceived(reason), now)
 
     def is_merged(self, request: Request) -> bool:
         """
@@ -137,17 +137,41 @@ class Transactions:
     # Requests of ours.
 
     def send(
-        self, request: Request, flow: Flow, fallback: Flow | None, handler: Handler, *, now: float
-    ) -> None:
-        """Send a request in a client transaction of its own; ``handler`` hears of the answers."""
+        self,
+        request: Request,
+        flow: Flow,
+        fallback: Flow | None,
+        handler: Handler,
+        *,
+        patience: float | None = None,
+        now: float,
+    ) -> Sent:
+        """
+        Send a request in a client transaction of its own; ``handler`` hears of the answers.
+
+        ``patience`` is how many seconds it may stay unanswered, where that is not 64*T1.
+        """
+        reliable, timers = flow.reliable, self._timers
         tx: InviteClientTransaction | ClientTransaction
         if request.method == "INVITE":
-            tx = InviteClientTransaction(request, reliable=flow.reliable, timers=self._timers, now=now)
+            tx = InviteClientTransaction(
+                request, reliable=reliable, timers=timers, patience=patience, now=now
+            )
         else:
-            tx = ClientTransaction(request, reliable=flow.reliable, timers=self._timers, now=now)
+            tx = ClientTransaction(request, reliable=reliable, timers=timers, patience=patience, now=now)
         sent = Sent(tx, flow, fallback, handler)
         self._sent[client_key(request)] = sent
         self._settle(sent, now)
+        return sent
+
+    def send_ack(self, ack: Request, flow: Flow, fallback: Flow | None) -> None:
+        """Send the ACK of a 2xx, which has no transaction (17.1.1.3)."""
+        self._out.append(Outgoing(flow, ack.to_bytes(), fallback))
+
+    def abandon(self, sent: Sent) -> None:
+        """Forget a request that nobody will answer any more (9.1); its handler hears nothing."""
+        self._agenda.set(sent, None)
+        self._forget(sent)
 
     def receive_response(self, response: Response, *, now: float) -> bool:
         """Give a response to its transaction; ``False`` when there is none."""
@@ -188,7 +212,9 @@ class Transactions:
 
     def _forget(self, entry: Served | Sent) -> None:
         if isinstance(entry, Sent):
-            self._sent.pop(client_key(entry.tx.request), None)
+            key = client_key(entry.tx.request)
+            if self._sent.get(key) is entry:
+                del self._sent[key]
             return
         self._served.pop(entry.key, None)
         merge_key = _merge_key(entry.request)

@@ -8,6 +8,7 @@ from typing import Final, Protocol
 
 from gateway.sip.errors import LocalProtocolError
 from gateway.sip.events import ReferAnswered, ReferProgressed
+from gateway.sip.exchange import Exchange
 from gateway.sip.kit import ExtraHeaders, Kit
 from gateway.sip.message import Response
 from gateway.sip.refer import ReferState, ReferSubscription, event_of
@@ -40,7 +41,7 @@ class Transferring(Protocol):
         handler: Callable[[TransactionEvent, float], None],
         *,
         now: float,
-    ) -> int: ...
+    ) -> Exchange: ...
 
     def hang_up_lost(self, *, now: float) -> None:
         """End the call: the peer knows nothing of it any more, or is gone."""
@@ -56,6 +57,7 @@ class Transfer:
         self._call = call
         self._kit = kit
         self._subscription: ReferSubscription | None = None
+        self._request: Exchange | None = None
         self._accepted = False
 
     @property
@@ -80,8 +82,9 @@ class Transfer:
             raise LocalProtocolError(f"cannot transfer to {target[:80]!r}") from error
         extra = (("Refer-To", f"<{target}>"), ("Referred-By", f"<{self._call.local_uri}>"))
         self._accepted = False
-        cseq = self._call.send("REFER", extra, self._on_event, now=now)
-        self._subscription = ReferSubscription(cseq, expires_at=now + self._kit.settings.refer_timeout)
+        self._request = self._call.send("REFER", extra, self._on_event, now=now)
+        expires_at = now + self._kit.settings.refer_timeout
+        self._subscription = ReferSubscription(self._request.cseq, expires_at=expires_at)
 
     def receive_notify(self, served: Served, *, now: float) -> None:
         """Answer a NOTIFY: 200 while it belongs to an open REFER, else 489 or 481 (RFC 6665, 4.1.3)."""
@@ -93,6 +96,8 @@ class Transfer:
                 served, 489, f"event {package[:40]!r}", extra=(("Allow-Events", "refer"),), now=now
             )
             return
+        if subscription is not None and self._request is not None:
+            subscription.cseq = self._request.cseq  # it may have been challenged and sent again
         if subscription is None or not subscription.matches(notify):
             self._kit.refuse(served, 481, "no such subscription", now=now)
             return

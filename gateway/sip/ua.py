@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from gateway.sip.agenda import Agenda
 from gateway.sip.body import UnsupportedBody, find_sdp
-from gateway.sip.call import Call, CallState
+from gateway.sip.call import Call, CallState, reason_of
 from gateway.sip.checks import UNSUPPORTED_MEDIA, inspect
 from gateway.sip.dialog import Dialog, DialogKey, dialog_key
 from gateway.sip.errors import LocalProtocolError
@@ -21,17 +21,21 @@ from gateway.sip.flow import Flow, Outgoing
 from gateway.sip.incoming import IncomingCall
 from gateway.sip.kit import Kit
 from gateway.sip.message import Request, Response
+from gateway.sip.outgoing import OutgoingCall
+from gateway.sip.own_request import OwnRequest, Series
 from gateway.sip.parser import ParseError, parse_message
 from gateway.sip.respond import ACCEPT, ALLOW, Responder, contact_uri, way_back, with_source
 from gateway.sip.settings import UaSettings
+from gateway.sip.target import Credentials, Target
 from gateway.sip.transactions import Served, Transactions
 
 
 class UserAgent:
     """
-    Answers calls, requests out of dialog, and everything that must not become a call.
+    Answers and places calls, requests out of dialog, and everything that must not become a call.
 
-    Commands name a call by the handle of its :class:`~gateway.sip.events.CallOffered`. They return
+    Commands name a call by the handle of its :class:`~gateway.sip.events.CallOffered` or that
+    :meth:`invite` returned. They return
     ``False`` when that call is over (the peer may have been faster), and raise
     :exc:`~gateway.sip.errors.LocalProtocolError` when they make no sense in its state.
 
@@ -50,6 +54,7 @@ class UserAgent:
         self._kit = Kit(settings, self._transactions, self._responder, token, self._events)
         self._calls: dict[str, Call] = {}
         self._dialogs: dict[DialogKey, Call] = {}
+        self._requests: dict[str, OwnRequest] = {}
         self._agenda: Agenda[Call] = Agenda()
         self._draining = False
 
@@ -101,7 +106,10 @@ class UserAgent:
             self._refuse_unreadable(error, flow)
             return
         if isinstance(message, Response):
-            if not self._transactions.receive_response(message, now=now):
+            handled = self._transactions.receive_response(message, now=now) or self._receive_late(
+                message, now
+            )
+            if not handled:
                 self._drop(flow, f"a {message.status} that answers no request of ours")
             return
         message.headers.replace_first("Via", with_source(message.headers, flow))
@@ -149,6 +157,102 @@ class UserAgent:
         return self._command(
             call, lambda it: _incoming(it).reject(status, reason=reason, headers=extra, now=now)
         )
+
+    def invite(self, target: Target, sdp: bytes, *, ring_for: float | None = None, now: float) -> str:
+        """
+        Call somebody; return the handle of the call.
+
+        :class:`CallProgressed` and :class:`CallAccepted` tell how it goes, :class:`CallEnded` that it is
+        over, with the rejection. A target's next address is tried when one fails (RFC 3263, section 4.3).
+
+        Args:
+            target: Whom, from where, with which credentials.
+            sdp: Our offer.
+            ring_for: Seconds until it is cancelled; ``None`` takes ``UaSettings.answer_timeout``.
+            now: The present time in seconds.
+
+        Raises:
+            LocalProtocolError: there is no offer, or From, To or a header cannot be written.
+        """
+        if not sdp:
+            raise LocalProtocolError("an INVITE needs a session description")
+        ring_for = self._settings.answer_timeout if ring_for is None else ring_for
+        try:
+            call = OutgoingCall(
+                self._token(),
+                target=target,
+                sdp=sdp,
+                ring_for=ring_for,
+                kit=self._kit,
+                changed=self._settle,
+            )
+            call.start(now=now)
+        except ValueError as error:
+            raise LocalProtocolError(f"cannot call {target.uri[:80]!r}: {error}") from error
+        self._calls[call.handle] = self._dialogs[call.dialog.key] = call
+        self._settle(call)
+        return call.handle
+
+    def cancel(self, call: str, *, now: float, reason: str = "") -> bool:
+        """
+        Call off a call of ours; if it is answered by now, hang up.
+
+        ``reason`` is the value of a Reason header, as in :meth:`bye`.
+        """
+        return self._command(call, lambda it: _outgoing(it).cancel(reason=reason, now=now))
+
+    def request(
+        self,
+        method: str,
+        target: Target,
+        *,
+        headers: Iterable[tuple[str, str]] = (),
+        body: bytes = b"",
+        series: Series | None = None,
+        now: float,
+    ) -> str:
+        """
+        Send a request out of dialog, such as OPTIONS or REGISTER; return its handle.
+
+        :class:`RequestAnswered` brings the final response. Challenges are answered, and the next address
+        of the target is tried, as for a call.
+
+        Args:
+            method: Any that opens no dialog.
+            target: Whom, from where, with which credentials.
+            headers: Further ones; Contact is ours where none is given.
+            body: With its Content-Type among ``headers``.
+            series: What this request goes on with (its Call-ID, CSeq and nonces), as every REGISTER to one
+                registrar should (RFC 3261, section 10.2).
+            now: The present time in seconds.
+
+        Raises:
+            LocalProtocolError: it opens a dialog, or something of it cannot be written.
+        """
+        if method in {"INVITE", "ACK", "CANCEL", "BYE", "PRACK", "UPDATE", "SUBSCRIBE", "REFER"}:
+            raise LocalProtocolError(f"{method} is no request out of dialog")
+        handle = self._token()
+        pending = OwnRequest(handle, self._kit, series or Series(self._token), done=self._requests.pop)
+        self._requests[handle] = pending
+        try:
+            pending.start(method, target, tuple(headers), body, now=now)
+        except ValueError as error:
+            del self._requests[handle]
+            raise LocalProtocolError(f"cannot send {method[:20]!r}: {error}") from error
+        return handle
+
+    def use_credentials(self, call: str, credentials: Credentials, *, now: float) -> bool:
+        """Answer the challenges to our requests in a call with these from now on."""
+        del now
+        return self._command(call, lambda it: it.authorizer.use(credentials))
+
+    def reoffer(self, call: str, sdp: bytes, *, now: float) -> bool:
+        """
+        Offer a confirmed call's peer another session (re-INVITE); :class:`ReofferAnswered` tells the outcome.
+
+        An offer of the peer's that is under way goes first.
+        """
+        return self._command(call, lambda it: it.reoffer(sdp, now=now))
 
     def bye(self, call: str, *, now: float, reason: str = "") -> bool:
         """
@@ -211,7 +315,7 @@ class UserAgent:
             self._refuse(served, 481, f"{request.method} outside a dialog", now)
 
     def _receive_ack(self, ack: Request, flow: Flow, now: float) -> None:
-        call = self._dialogs.get(dialog_key(ack))
+        call = self._find(ack)
         if call is None:
             self._drop(flow, "an ACK that belongs to no call")
             return
@@ -226,10 +330,25 @@ class UserAgent:
         # 9.2: the same tag as in the responses to the INVITE.
         tag = next((call.dialog.local_tag for call in self._incoming_calls() if call.owns(invite)), "")
         self._kit.respond(cancel, 200, tag=tag or self._token(), now=now)
-        self._transactions.cancel(invite, now=now)
+        self._transactions.cancel(invite, reason=reason_of(cancel.request), now=now)
+
+    def _find(self, request: Request) -> Call | None:
+        """Return the call in whose dialog a request of the peer is."""
+        call = self._dialogs.get(dialog_key(request))
+        return call if call is not None and call.knows(request.from_.tag) else None
+
+    def _receive_late(self, response: Response, now: float) -> bool:
+        """Take a 2xx to an INVITE of ours that comes when its transaction is over, or was given up."""
+        if not response.is_success or response.cseq.method != "INVITE":
+            return False
+        call = self._dialogs.get((response.call_id, response.from_.tag))
+        if call is None or not call.receive_late(response, now=now):
+            return False
+        self._settle(call)
+        return True
 
     def _receive_in_dialog(self, served: Served, flow: Flow, now: float) -> None:
-        call = self._dialogs.get(dialog_key(served.request))
+        call = self._find(served.request)
         if call is None:
             self._refuse(served, 481, f"{served.request.method} for an unknown dialog", now)
             return
@@ -258,7 +377,9 @@ class UserAgent:
             self._refuse(served, 415, str(error), now, extra=UNSUPPORTED_MEDIA)
             return
         try:
-            dialog = Dialog(request, local_tag=self._token(), contact=contact_uri(self._settings, flow))
+            dialog = Dialog.of_caller(
+                request, local_tag=self._token(), contact=contact_uri(self._settings, flow)
+            )
         except ValueError as error:
             self._refuse(served, 400, str(error), now)
             return
@@ -333,4 +454,10 @@ class UserAgent:
 def _incoming(call: Call) -> IncomingCall:
     if not isinstance(call, IncomingCall):
         raise LocalProtocolError("this call is one of ours: only a caller's can be answered or rejected")
+    return call
+
+
+def _outgoing(call: Call) -> OutgoingCall:
+    if not isinstance(call, OutgoingCall):
+        raise LocalProtocolError("this call is the peer's: reject it, or hang up")
     return call

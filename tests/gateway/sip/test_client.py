@@ -65,7 +65,7 @@ def test_a_failed_transport_counts_as_no_answer():
     tx.fail()
     tx.fail()
 
-    assert tx.events() == [Terminated(timed_out=True)]
+    assert tx.events() == [Terminated(timed_out=True, undelivered=True)]
 
 
 @given(st.lists(st.sampled_from([TRYING, OK, "tick", "fail"])), st.booleans())

@@ -112,11 +112,11 @@ def test_a_failed_transport_counts_as_no_answer():
     tx.fail()
     tx.fail()
 
-    assert tx.events() == [Terminated(timed_out=True)]
+    assert tx.events() == [Terminated(timed_out=True, undelivered=True)]
 
 
 @given(st.lists(st.sampled_from([RINGING, OK, BUSY, "tick", "fail"])), st.booleans())
-def test_any_history_never_mixes_success_and_rejection(history, reliable):
+def test_any_history_reports_at_most_one_rejection_and_none_after_a_success(history, reliable):
     tx = client(reliable=reliable)
     now, events = 0.0, []
     for step in history:
@@ -130,10 +130,30 @@ def test_any_history_never_mixes_success_and_rejection(history, reliable):
             tx.receive(step, now=now)
         events += tx.events()
 
-    assert not {ResponseReceived(OK).response.status, 486} <= {
-        event.response.status for event in events if isinstance(event, ResponseReceived)
-    }
+    finals = [
+        event.response.status
+        for event in events
+        if isinstance(event, ResponseReceived) and not event.response.is_provisional
+    ]
+    assert 486 not in finals[1:]
     assert sum(isinstance(event, Terminated) for event in events) == (tx.state is State.TERMINATED)
+
+
+def test_a_success_after_a_rejection_is_told_so_that_its_callee_gets_ack_and_bye():
+    tx = client()
+    tx.receive(BUSY, now=1.0)
+    tx.events()
+    tx.to_send()
+    tx.receive(OK, now=1.1)
+
+    assert tx.events() == [ResponseReceived(OK)]
+    assert (tx.to_send(), tx.state) == ([], State.COMPLETED)
+
+
+def test_a_shorter_patience_is_timer_b():
+    tx = InviteClientTransaction(INVITE, reliable=True, timers=Timers(), patience=6.0, now=1.0)
+
+    assert ticks(tx, 60.0) == [7.0]
 
 
 @pytest.mark.parametrize("late", [RINGING, OK, BUSY])

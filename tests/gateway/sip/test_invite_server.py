@@ -121,7 +121,7 @@ def test_a_failed_transport_ends_it_once(tx):
     tx.fail()
     tx.fail()
 
-    assert tx.events() == [Terminated(timed_out=True)]
+    assert tx.events() == [Terminated(timed_out=True, undelivered=True)]
 
 
 @given(st.lists(st.sampled_from(["invite", "ack", "tick", "180", "200", "486", "fail"])), st.booleans())

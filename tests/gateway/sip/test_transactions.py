@@ -118,5 +118,5 @@ def test_a_failed_flow_ends_what_depends_on_it():
     bench.table.send(ours(), UDP, None, bench.heard, now=0.0)
     bench.table.transport_failed(UDP, now=1.0)
 
-    assert bench.events == [(Terminated(timed_out=True), 1.0)] * 2
+    assert bench.events == [(Terminated(timed_out=True, undelivered=True), 1.0)] * 2
     assert (bench.table.served_count, bench.table.sent_count) == (0, 0)

@@ -1,0 +1,303 @@
+"""
+A call that we begin: from our INVITE to the ACK of its 2xx (RFC 3261, sections 9.1, 13.2 and 17.1.1).
+
+    CALLING -> CONFIRMED -> ENDED
+
+The INVITE may ring at several places and be answered at more than one: the first 2xx wins, every
+other one gets its ACK and a BYE.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from gateway.sip.call import Call, CallState, reason_of
+from gateway.sip.dialog import Dialog
+from gateway.sip.early import EarlyDialog, reliable_rseq, sdp_of
+from gateway.sip.errors import LocalProtocolError
+from gateway.sip.events import CallAccepted, CallProgressed
+from gateway.sip.exchange import Exchange, Way
+from gateway.sip.flow import Flow
+from gateway.sip.kit import Kit
+from gateway.sip.message import Request, Response
+from gateway.sip.respond import ALLOW, contact_uri
+from gateway.sip.target import Target
+from gateway.sip.text import require_safe
+from gateway.sip.transaction import ResponseReceived, Terminated, TransactionEvent
+from gateway.sip.transactions import Served
+
+MAX_BRANCHES: Final = 16
+"""To tags of one INVITE that are followed; a 2xx of one more still gets its ACK."""
+
+
+class OutgoingCall(Call):
+    """
+    A call that rings at the peer.
+
+    Args:
+        handle: How the application names it.
+        target: Whom it goes to.
+        sdp: Our offer.
+        ring_for: Seconds until the INVITE is cancelled.
+        kit: Shared parts of the user agent.
+        changed: Called when a transaction of the call changed it.
+    """
+
+    def __init__(
+        self,
+        handle: str,
+        *,
+        target: Target,
+        sdp: bytes,
+        ring_for: float,
+        kit: Kit,
+        changed: Callable[[Call], None],
+    ) -> None:
+        first = target.flows[0]
+        contact = contact_uri(kit.settings, first, target.user)
+        dialog = Dialog.placing(target, call_id=kit.token(), local_tag=kit.token(), contact=contact)
+        super().__init__(handle, dialog=dialog, flow=first, kit=kit, changed=changed, state=CallState.CALLING)
+        if target.credentials is not None:
+            self.authorizer.use(target.credentials)
+        self._seed = dialog
+        self._target = target
+        self._offer = sdp
+        self._ring_for = ring_for
+        self._answer_by = 0.0
+        self._early: dict[str, EarlyDialog] = {}
+        self._told: tuple[str, bytes] | None = None
+        self._accepted: Dialog | None = None
+        self._extra: dict[str, Dialog] = {}
+        self._byes = 0
+        self._cancel_reason: str | None = None
+        self._give_up_at: float | None = None
+        self._invite = Exchange(
+            kit,
+            ways=tuple(Way(flow) for flow in target.flows),
+            compose=self._compose,
+            number=dialog.next_cseq,
+            authorizer=self.authorizer,
+            handler=self._on_invite_event,
+        )
+
+    @property
+    def over(self) -> bool:
+        return super().over and not self._invite.open and not self._byes
+
+    # Commands of the application.
+
+    def start(self, *, now: float) -> None:
+        """Send the INVITE."""
+        self._answer_by = now + self._ring_for
+        self._invite.start(now=now)
+
+    def cancel(self, *, reason: str, now: float) -> None:
+        """
+        Call it off; when the peer has answered meanwhile, hang up.
+
+        The CANCEL waits for a provisional response (9.1). An answer that crosses it gets ACK and BYE.
+        """
+        require_safe(reason)
+        if self.state is CallState.CALLING:
+            self._end("cancel", by_peer=False, now=now)
+            self._call_off(reason, now)
+        elif self.state is CallState.CONFIRMED:
+            super().bye(reason=reason, now=now)
+
+    def bye(self, *, reason: str, now: float) -> None:
+        """Hang up an answered call; see :meth:`Call.bye`."""
+        if self.state is CallState.CALLING:
+            raise LocalProtocolError("cannot hang up an unanswered call: cancel it")
+        super().bye(reason=reason, now=now)
+
+    # Messages of the peer.
+
+    def knows(self, remote_tag: str) -> bool:
+        """Whether the peer's tag is one of this call; before the answer it may be a new one."""
+        return self.state is CallState.CALLING or remote_tag in {self.dialog.remote_tag, *self._extra}
+
+    def receive(self, served: Served, flow: Flow, *, now: float) -> None:
+        tag = served.request.from_.tag
+        if self._accepted is not None and tag == self._accepted.remote_tag:
+            super().receive(served, flow, now=now)
+        elif served.request.method == "BYE":
+            self._receive_early_bye(served, now)
+        else:
+            self._kit.refuse(served, 481, "a dialog that is not confirmed", now=now)
+
+    def receive_late(self, response: Response, *, now: float) -> bool:
+        if response.cseq.number > self._invite.cseq:
+            return super().receive_late(response, now=now)
+        self._receive_answer(response, now)
+        return True
+
+    # Time.
+
+    def next_timeout(self) -> float | None:
+        times = [super().next_timeout(), self._give_up_at]
+        if self.state is CallState.CALLING:
+            times.append(self._answer_by)
+        return min((at for at in times if at is not None), default=None)
+
+    def handle_timeout(self, *, now: float) -> None:
+        if self.state is CallState.CALLING and now >= self._answer_by:
+            self._end("timeout", by_peer=False, now=now)
+            self._call_off("", now)
+        if self._give_up_at is not None and now >= self._give_up_at:
+            # 9.1: nobody answers the CANCEL, nor the INVITE.
+            self._give_up_at = None
+            self._invite.abandon()
+        super().handle_timeout(now=now)
+
+    # The INVITE.
+
+    def _compose(self, flow: Flow, cseq: int, branch: str) -> Request:
+        self.flow = flow
+        self._seed.contact = contact_uri(self._kit.settings, flow, self._target.user)
+        self._early.clear()  # what rang at an earlier address, or before a challenge, rings no more
+        request = self._seed.request("INVITE", cseq=cseq, branch=branch, transport=flow.transport)
+        extra = (("Allow", ALLOW), ("Supported", "100rel"), *self._target.headers)
+        return self._kit.finish(request, extra, self._offer)
+
+    def _on_invite_event(self, event: TransactionEvent, now: float) -> None:
+        match event:
+            case ResponseReceived(response) if response.is_provisional:
+                self._receive_provisional(response, now)
+            case ResponseReceived(response) if response.is_success:
+                self._receive_answer(response, now)
+            case ResponseReceived(response):
+                self._give_up_at = None
+                self._end(
+                    "rejected", by_peer=True, status=response.status, phrase=response.reason[:200], now=now
+                )
+            case Terminated(timed_out=True, undelivered=undelivered):
+                self._give_up_at = None
+                self._end("transport" if undelivered else "timeout", by_peer=False, now=now)
+            case _:
+                self._give_up_at = None
+        self.changed()
+
+    def _receive_provisional(self, response: Response, now: float) -> None:
+        self._send_cancel(now)
+        if response.status == 100:
+            return
+        early = self._early_dialog(response)
+        rseq = reliable_rseq(response)
+        if rseq is not None and early is not None:
+            if not early.take_rseq(rseq):
+                return
+            rack = (("RAck", f"{rseq} {response.cseq.number} INVITE"),)
+            self.send("PRACK", rack, _ignore, dialog=early.dialog, now=now)
+        if self.state is CallState.CALLING:
+            sdp = self._news(early, response, reliable=rseq is not None)
+            self._kit.events.append(CallProgressed(self.handle, response.status, response.reason, sdp))
+
+    def _early_dialog(self, response: Response) -> EarlyDialog | None:
+        tag = response.to.tag
+        if not tag or (tag not in self._early and len(self._early) >= MAX_BRANCHES):
+            return None
+        if tag not in self._early:
+            self._early[tag] = EarlyDialog(self._seed.answered_by(response))
+        return self._early[tag]
+
+    def _news(self, early: EarlyDialog | None, response: Response, *, reliable: bool) -> bytes | None:
+        """Return the SDP of an 18x if the application has not got it as the last one."""
+        sdp = sdp_of(response)
+        if sdp is None:
+            return None
+        if early is not None:
+            early.sdp = sdp
+            early.exchanged = early.exchanged or reliable
+        told = response.to.tag, sdp
+        if told == self._told:
+            return None
+        self._told = told
+        return sdp
+
+    def _receive_answer(self, response: Response, now: float) -> None:
+        """Take a 2xx, also one that comes again, after a CANCEL, or from another place (13.2.2.4)."""
+        tag, cseq = response.to.tag, response.cseq.number
+        if self._accepted is not None and tag == self._accepted.remote_tag:
+            self.acknowledge(self._accepted, self._invite.request, cseq)
+        elif self.state is CallState.CALLING:
+            self._confirm_answer(response)
+        else:
+            self._turn_away(response, now)
+
+    def _confirm_answer(self, response: Response) -> None:
+        early = self._early.get(response.to.tag)
+        if early is None:
+            early = EarlyDialog(self._seed.answered_by(response))
+        else:
+            early.dialog.confirm(response)
+        self.dialog = self._accepted = early.dialog
+        self.state = CallState.CONFIRMED
+        self.acknowledge(early.dialog, self._invite.request, response.cseq.number)
+        self._early.clear()
+        # The answer of a reliable 18x need not be said again; where it is and differs, the later one counts.
+        self._kit.events.append(CallAccepted(self.handle, sdp_of(response) or early.sdp))
+
+    def _turn_away(self, response: Response, now: float) -> None:
+        tag = response.to.tag
+        dialog = self._extra.get(tag) or self._seed.answered_by(response)
+        self.acknowledge(dialog, self._invite.request, response.cseq.number)
+        if tag in self._extra or len(self._extra) >= MAX_BRANCHES:
+            return
+        self._extra[tag] = dialog
+        self._byes += 1
+        reason = (("Reason", self._cancel_reason),) if self._cancel_reason else ()
+        self.send("BYE", reason, self._on_extra_bye_event, dialog=dialog, now=now)
+
+    def _on_extra_bye_event(self, event: TransactionEvent, now: float) -> None:
+        del now
+        match event:
+            case ResponseReceived(response) if response.is_provisional:
+                return
+            case ResponseReceived() | Terminated(timed_out=True):
+                self._byes -= 1
+                self.changed()
+            case _:
+                return  # the quiet end of the transaction
+
+    def _receive_early_bye(self, served: Served, now: float) -> None:
+        """A place that answered, or rang, has hung up: what was lost on the way was its 2xx (15)."""
+        self._kit.respond(served, 200, now=now)
+        if self.state is CallState.CALLING:
+            self._end("bye", by_peer=True, phrase=reason_of(served.request), now=now)
+            self._call_off("", now)
+
+    # CANCEL.
+
+    def _call_off(self, reason: str, now: float) -> None:
+        self._cancel_reason = reason
+        self._invite.stop()
+        self._send_cancel(now)
+
+    def _send_cancel(self, now: float) -> None:
+        invite = self._invite
+        if self._cancel_reason is None or self._give_up_at is not None:
+            return
+        if not invite.proceeding or invite.answered:
+            return
+        self._give_up_at = now + self._kit.settings.timers.limit
+        cancel = cancel_of(invite.request)
+        if self._cancel_reason:
+            cancel.headers.add("Reason", self._cancel_reason)
+        self._kit.transactions.send(cancel, invite.way.flow, invite.way.fallback, _ignore, now=now)
+
+
+def cancel_of(invite: Request) -> Request:
+    """Build the CANCEL of an INVITE (9.1): same Request-URI, branch, Route and CSeq number."""
+    request = Request(uri=invite.uri, method="CANCEL")
+    request.headers.add("Via", invite.headers.elements("Via")[0])
+    for name in ("Route", "Max-Forwards", "From", "To", "Call-ID"):
+        for value in invite.headers.get_all(name):
+            request.headers.add(name, value)
+    request.headers.add("CSeq", f"{invite.cseq.number} CANCEL")
+    return request
+
+
+def _ignore(event: TransactionEvent, now: float) -> None:
+    """Of a PRACK or CANCEL: the answer to the INVITE says all that matters."""
+    del event, now

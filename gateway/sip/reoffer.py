@@ -1,0 +1,194 @@
+"""
+Our own re-INVITE: a new offer in a call that is up (RFC 3261, section 14.1; RFC 6141).
+
+At most one at a time. Where the peer's offer is under way already, ours waits a random while and is
+sent then; the same after a 491.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from gateway.sip.dialog import Dialog
+from gateway.sip.early import sdp_of
+from gateway.sip.errors import LocalProtocolError
+from gateway.sip.events import ReofferAnswered
+from gateway.sip.exchange import Exchange
+from gateway.sip.kit import ExtraHeaders, Kit
+from gateway.sip.message import Request, Response
+from gateway.sip.respond import ALLOW
+from gateway.sip.transaction import ResponseReceived, Terminated, TransactionEvent
+
+MAX_TRIES: Final = 6
+"""How often one offer is sent while the peer's own get in its way."""
+MAX_RETRY_AFTER: Final = 10
+"""Seconds; the Retry-After of a 500 that speaks of a pending offer is not above that (14.2)."""
+
+
+class Reoffering(Protocol):
+    """What a re-INVITE needs of its call."""
+
+    @property
+    def handle(self) -> str: ...
+
+    @property
+    def dialog(self) -> Dialog: ...
+
+    @property
+    def offer_pending(self) -> bool:
+        """Whether an INVITE of the peer, or the ACK of its answer, is under way."""
+        ...
+
+    def send(
+        self,
+        method: str,
+        extra: ExtraHeaders,
+        handler: Callable[[TransactionEvent, float], None],
+        *,
+        body: bytes,
+        now: float,
+    ) -> Exchange: ...
+
+    def acknowledge(self, dialog: Dialog, invite: Request, cseq: int) -> None: ...
+
+    def hang_up_lost(self, *, now: float) -> None: ...
+
+
+class Reoffer:
+    """
+    The re-INVITEs of one call.
+
+    Args:
+        call: Whose they are.
+        kit: Shared parts of the user agent.
+        owner: Whether we began the call, so that its Call-ID is ours: then we wait longer after a 491.
+    """
+
+    def __init__(self, call: Reoffering, kit: Kit, *, owner: bool) -> None:
+        self._call = call
+        self._kit = kit
+        self._owner = owner
+        self._sdp = b""
+        self._tries = 0
+        self._request: Exchange | None = None
+        self._retry_at: float | None = None
+        self._answer_by: float | None = None
+
+    @property
+    def in_flight(self) -> bool:
+        """Whether our INVITE has no final response: one of the peer's gets 491 meanwhile (14.2)."""
+        return self._answer_by is not None
+
+    @property
+    def live(self) -> bool:
+        """Whether the outcome of an offer is still open."""
+        return self.in_flight or self._retry_at is not None
+
+    def start(self, sdp: bytes, *, now: float) -> None:
+        """Offer ``sdp`` now, or as soon as the peer's own offer is through."""
+        if not sdp:
+            raise LocalProtocolError("an offer needs a session description")
+        if self.live:
+            raise LocalProtocolError("an offer of ours is still unanswered")
+        self._sdp = sdp
+        self._tries = 0
+        self._attempt(now)
+
+    def end(self) -> None:
+        """The call has ended: try no more. An INVITE under way still gets its ACK."""
+        self._retry_at = self._answer_by = None
+        if self._request is not None:
+            self._request.stop()
+
+    def receive_late(self, response: Response) -> bool:
+        """Acknowledge a 2xx whose transaction is over; ``False`` if it is none of ours."""
+        request = self._request
+        if request is None or not request.answered or response.cseq.number != request.cseq:
+            return False
+        self._acknowledge(response)
+        return True
+
+    # Time.
+
+    def next_timeout(self) -> float | None:
+        return self._retry_at if self._answer_by is None else self._answer_by
+
+    def handle_timeout(self, *, now: float) -> None:
+        if self._retry_at is not None and now >= self._retry_at:
+            self._retry_at = None
+            self._attempt(now)
+        elif self._answer_by is not None and now >= self._answer_by:
+            # A provisional response ended timer B, and nothing came after it.
+            if self._request is not None:
+                self._request.abandon()
+            self._lose(408, now)
+
+    # Tries.
+
+    def _attempt(self, now: float) -> None:
+        if self._call.offer_pending:
+            self._wait(now)
+            return
+        self._tries += 1
+        # Timer B and a peer that is slow with its final response: whichever is later has to be over.
+        self._answer_by = now + 2 * self._kit.settings.timers.limit
+        extra = (("Allow", ALLOW),)
+        self._request = self._call.send("INVITE", extra, self._on_event, body=self._sdp, now=now)
+
+    def _wait(self, now: float) -> None:
+        """Come back after 2.1 to 4 s where the Call-ID is ours, else after 0 to 2 s, in steps of 10 ms."""
+        draw = zlib.crc32(self._kit.token().encode())
+        after_ms = 2100 + 10 * (draw % 191) if self._owner else 10 * (draw % 201)
+        self._retry_at = now + after_ms / 1000
+
+    def _on_event(self, event: TransactionEvent, now: float) -> None:
+        match event:
+            case ResponseReceived(response) if response.is_provisional:
+                return
+            case ResponseReceived(response) if response.is_success:
+                self._acknowledge(response)
+                if self.in_flight:
+                    self._answer_by = None
+                    self._call.dialog.refresh_target(response)
+                    self._report(response.status, sdp_of(response))
+            case ResponseReceived(response) if self.in_flight:
+                self._answer_by = None
+                self._refused(response, now)
+            case Terminated(timed_out=True) if self.in_flight:
+                self._lose(408, now)
+            case _:
+                return  # the end of the transaction, or of a call that is over
+
+    def _refused(self, response: Response, now: float) -> None:
+        wait = _retry_after(response)
+        if response.status == 491 and self._tries < MAX_TRIES:
+            self._wait(now)
+        elif response.status == 500 and wait is not None and self._tries < MAX_TRIES:
+            self._retry_at = now + wait
+        elif response.status in {408, 481}:
+            self._lose(response.status, now)
+        else:
+            self._report(response.status, None)
+
+    def _lose(self, status: int, now: float) -> None:
+        """The peer knows the dialog no more, or is gone (12.2.1.2)."""
+        self._answer_by = None
+        self._report(status, None)
+        self._call.hang_up_lost(now=now)
+
+    def _acknowledge(self, response: Response) -> None:
+        if self._request is not None:
+            self._call.acknowledge(self._call.dialog, self._request.request, response.cseq.number)
+
+    def _report(self, status: int, sdp: bytes | None) -> None:
+        self._kit.events.append(ReofferAnswered(self._call.handle, status, sdp))
+
+
+def _retry_after(response: Response) -> int | None:
+    """Return the seconds of a Retry-After that only asks to let another offer pass."""
+    text = (response.headers.get("Retry-After") or "").partition(";")[0].partition("(")[0].strip()
+    if not (text.isascii() and text.isdigit()) or len(text) > 2:
+        return None
+    return int(text) if int(text) <= MAX_RETRY_AFTER else None
