@@ -14,9 +14,18 @@ whoever knows the tool asks for them in its own type.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, TypeVar
+from typing import Annotated, Final, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, RootModel, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    RootModel,
+    SerializeAsAny,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+)
 
 TRANSFER_CALL: Final = "transfer_call"
 TRANSFER_NEEDS_A_NUMBER: Final = "Transfer Call requires at least one phone number."
@@ -37,13 +46,49 @@ class TransferNumber(BaseModel):
         """Whether anything is left after trimming (L-32); the form of a number is checked elsewhere."""
         return bool(self.number.strip())
 
+    @property
+    def is_warm(self) -> bool:
+        """Whether the colleague is asked before the caller is handed over."""
+        return False
+
+
+class TransferNumberWithMode(TransferNumber):
+    """
+    A destination that says how a caller comes there.
+
+    The requirements' own type (L-35) has number and label only, and is what a row without ``mode`` becomes.
+    """
+
+    mode: Literal["cold", "warm"] = "cold"
+    """
+    ``cold``: the caller is handed over once the transfer is announced. ``warm``: the colleague is called
+    first, learns from the agent what it is about, and accepts or declines.
+    """
+
+    @property
+    def is_warm(self) -> bool:
+        return self.mode == "warm"
+
+
+def _row(value: object, handler: ValidatorFunctionWrapHandler) -> TransferNumber:
+    """Read a row in the type that fits it; each keeps its own errors."""
+    if isinstance(value, Mapping) and "mode" in value:
+        return TransferNumberWithMode.model_validate(value)
+    row: TransferNumber = handler(value)
+    return row
+
+
+_Row = Annotated[
+    SerializeAsAny[TransferNumber], WrapValidator(_row, json_schema_input_type=TransferNumberWithMode)
+]
+
 
 class TransferCallSettings(BaseModel):
     """Where ``transfer_call`` may send a caller."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    numbers: tuple[TransferNumber, ...] = ()
+    numbers: tuple[_Row, ...] = ()
 
     @property
     def valid_numbers(self) -> tuple[TransferNumber, ...]:

@@ -44,7 +44,7 @@ def cross_references(data: JsonValue, marks: Marks) -> list[Problem]:
     """Check that every name that one section uses is defined in another."""
     names = {
         section: [name for name, _ in _entries(data, section)]
-        for section in ("providers", "organizations", "knowledge_bases", "agents")
+        for section in ("providers", "organizations", "knowledge_bases", "agents", "trunks")
     }
 
     def check(path: KeyPath, name: JsonValue, section: str) -> Iterator[Problem]:
@@ -62,6 +62,8 @@ def cross_references(data: JsonValue, marks: Marks) -> list[Problem]:
         for index, name in _items(settings, "tools", "query_knowledge", "knowledge_bases"):
             path = ("agents", agent, "tools", "query_knowledge", "knowledge_bases", index)
             problems += check(path, name, "knowledge_bases")
+        trunk = dict(_entries(settings, "transfer")).get("trunk")
+        problems += check(("agents", agent, "transfer", "trunk"), trunk, "trunks")
     for number, settings in _entries(data, "numbers"):
         if isinstance(settings, dict):
             problems += check(("numbers", number, "agent"), settings.get("agent"), "agents")

@@ -48,6 +48,7 @@ from config.fields import (
     invalid,
 )
 from config.server import ServerSettings
+from config.transfers import AgentTransfer
 from config.trunks import TrunkSettings
 
 SHIPPED_APOLOGY = Path(__file__).parent / "prompts" / "apology.wav"
@@ -266,6 +267,8 @@ class AgentSettings(Section):
     """Rounds of tool calls after one turn of the caller; after them the agent must answer without tools."""
     on_unavailable: OnUnavailable = OnUnavailable()
     """When no provider can be reached: reject, {say: FILE}, {transfer: NUMBER}, or both."""
+    transfer: AgentTransfer = AgentTransfer()
+    """How its callers are handed over to people."""
     apology: AudioFile = Field(default=SHIPPED_APOLOGY, json_schema_extra={"default": "(shipped)"})
     """Recording for a caller whose session is lost in mid-call."""
     limits: CallLimits = CallLimits()

@@ -72,10 +72,10 @@ class RequestDesk:
     def end(self) -> RequestAnswer:
         return self._queue(EndRequest(self._tool_call_id))
 
-    def transfer(self, number: str, label: str) -> RequestAnswer:
+    def transfer(self, number: str, label: str, *, warm: bool, summary: str) -> RequestAnswer:
         if self._open and number not in self._transfer_numbers:
             return RequestAnswer.PHONE_NUMBER_NOT_CONFIGURED
-        return self._queue(TransferRequest(self._tool_call_id, number, label))
+        return self._queue(TransferRequest(self._tool_call_id, number, label, warm, summary))
 
     def update(self, update: CallUpdate) -> RequestAnswer:
         if not self._open:
@@ -129,10 +129,20 @@ class ToolContext:
         desk = _DESKS.get(self)
         return desk.end() if desk else RequestAnswer.CLOSED
 
-    def request_transfer(self, number: str, label: str = "") -> RequestAnswer:
-        """Ask for a cold transfer to a configured number."""
+    def request_transfer(
+        self, number: str, label: str = "", *, warm: bool = False, summary: str = ""
+    ) -> RequestAnswer:
+        """
+        Ask for a transfer to a configured number.
+
+        Args:
+            number: Whom the call goes to.
+            label: Its name, for sentences about it.
+            warm: Whether the colleague is asked first.
+            summary: What the colleague is told then.
+        """
         desk = _DESKS.get(self)
-        return desk.transfer(number, label) if desk else RequestAnswer.CLOSED
+        return desk.transfer(number, label, warm=warm, summary=summary) if desk else RequestAnswer.CLOSED
 
     def request_update(self, update: CallUpdate) -> RequestAnswer:
         """Ask for a change of the call's prompt, language, voice or tools."""

@@ -100,11 +100,15 @@ class EndRequest:
 
 @dataclass(frozen=True, slots=True)
 class TransferRequest:
-    """Cold-transfer to a configured number once the caller has heard the announcement."""
+    """Transfer to a configured number once the caller has heard the announcement."""
 
     tool_call_id: str
     number: str
     label: str = ""
+    warm: bool = False
+    """Whether the colleague is asked first."""
+    summary: str = ""
+    """What a colleague who is asked should know of the caller's wish, in the model's words."""
 
 
 TerminalRequest: TypeAlias = EndRequest | TransferRequest

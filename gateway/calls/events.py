@@ -143,7 +143,12 @@ class ToolAnswered:
 
 @dataclass(frozen=True, slots=True)
 class TransferChanged:
-    """A step of the ladder requested, announced, redirecting, confirmed or failed (C-6)."""
+    """
+    A step of the ladder requested, announced, redirecting, confirmed or failed (C-6).
+
+    ``method`` is ``refer`` (the trunk does it), ``bridge`` (we call, and join the two) or ``warm`` (as
+    ``bridge``, after the colleague agreed); empty where it is not chosen yet.
+    """
 
     call_id: str
     at: float
@@ -151,11 +156,15 @@ class TransferChanged:
     destination: str
     status: int = 0
     reason: str = ""
+    method: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class CallEnded:
-    """The last event of a call. ``by`` is ``caller``, ``agent`` or ``gateway``."""
+    """
+    The last event of a call. ``by`` is ``caller``, ``agent`` or ``gateway``, and ``callee`` for somebody
+    whom the call was transferred to.
+    """
 
     call_id: str
     at: float

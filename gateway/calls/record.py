@@ -120,6 +120,7 @@ class CallRecord:
                         "destination": event.destination,
                         "status": event.status,
                         "reason": event.reason,
+                        "method": event.method,
                     }
                 )
             case _:

@@ -5,6 +5,7 @@ Where a call stands (DESIGN, section 5; no I/O).
 
     RINGING → CONNECTING → TALKING → ENDING | TRANSFERRING → ENDED
                               ↑___________________|  a transfer that failed
+                                       TRANSFERRING → JOINED → ENDED  one that we bridged
 
 A caller may hang up in every state. Tools run while the call is TALKING: the conversation goes
 on meanwhile, so they are no state of their own.
@@ -21,6 +22,7 @@ class State(StrEnum):
     TALKING = "talking"
     ENDING = "ending"
     TRANSFERRING = "transferring"
+    JOINED = "joined"
     ENDED = "ended"
 
 
@@ -29,7 +31,8 @@ _NEXT: dict[State, frozenset[State]] = {
     State.CONNECTING: frozenset({State.TALKING, State.ENDED}),
     State.TALKING: frozenset({State.ENDING, State.TRANSFERRING, State.ENDED}),
     State.ENDING: frozenset({State.ENDED}),
-    State.TRANSFERRING: frozenset({State.TALKING, State.ENDED}),
+    State.TRANSFERRING: frozenset({State.TALKING, State.JOINED, State.ENDED}),
+    State.JOINED: frozenset({State.ENDED}),
     State.ENDED: frozenset(),
 }
 

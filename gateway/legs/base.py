@@ -74,15 +74,45 @@ class MediaResumed:
 
 
 @dataclass(frozen=True, slots=True)
+class Ringing:
+    """The line that we dialled rings there."""
+
+    early_media: bool = False
+    """Whether its sound comes already: the far end's own ring-back, or an announcement."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The line that we dialled was answered; the contract of :class:`CallLeg` holds from here on."""
+
+
+@dataclass(frozen=True, slots=True)
+class TransferRequested:
+    """The peer asks us to connect its partner with somebody else; say what comes of it."""
+
+    destination: str
+    """The Refer-To: a URI."""
+
+
+@dataclass(frozen=True, slots=True)
 class HungUp:
     """The line is gone."""
 
     by_caller: bool
+    """Whether the other end of this line did it."""
     reason: str
-    """A short stable word: ``bye``, ``cancel``, ``ack_timeout``, ``local``, ``media_lost``, ``refused``."""
+    """
+    A short stable word: ``bye``, ``cancel``, ``ack_timeout``, ``local``, ``media_lost``, ``refused``. For
+    a line that we dialled and that was not answered also ``busy``, ``declined``, ``no_answer`` or
+    ``unreachable``.
+    """
+    status: int = 0
+    """The SIP status with which a line that we dialled was refused, 0 where there is none."""
 
 
-LegEvent: TypeAlias = DtmfReceived | HoldChanged | MediaLost | MediaResumed | HungUp
+LegEvent: TypeAlias = (
+    DtmfReceived | HoldChanged | MediaLost | MediaResumed | Ringing | Answered | TransferRequested | HungUp
+)
 
 
 class TransferState(StrEnum):
@@ -94,6 +124,8 @@ class TransferState(StrEnum):
 
 
 GONE = "gone"
+UNSUPPORTED = "unsupported"
+"""The reason of a transfer that the peer does not do at all: somebody else may still connect the two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +135,8 @@ class TransferProgress:
     """The SIP status of the last word heard, 0 where there is none."""
     reason: str = ""
     """
-    For a failure: ``busy``, ``declined``, ``no_answer``, ``refused``, ``timeout``, ``unknown``, or
-    :data:`GONE` when the line itself went away.
+    For a failure: ``busy``, ``declined``, ``no_answer``, ``refused``, ``timeout``, ``unknown``,
+    :data:`UNSUPPORTED`, or :data:`GONE` when the line itself went away.
     """
 
 
@@ -137,8 +169,16 @@ class CallLeg(Protocol):
         """Yield caller audio until the line is gone; the oldest is dropped if nobody takes it."""
         ...
 
+    def listen(self, listener: Callable[[bytes], None] | None) -> None:
+        """
+        Hand the caller's audio to ``listener`` as it comes, in the place of :meth:`frames`.
+
+        The listener is called in the loop and must not block; ``None`` goes back to :meth:`frames`.
+        """
+        ...
+
     def events(self) -> AsyncIterator[LegEvent]:
-        """Yield everything else; ends after :class:`HungUp`."""
+        """Yield everything else; ends after :class:`HungUp`. One reader at a time."""
         ...
 
     def play(self, audio: bytes, *, item_id: str) -> None:
@@ -169,15 +209,69 @@ class CallLeg(Protocol):
         """Hand each frame that is really sent to ``listener``; to be set before :meth:`answer`."""
         ...
 
-    def send_dtmf(self, digits: str) -> None: ...
+    def send_dtmf(self, digits: str) -> None:
+        """Press keys; nothing is sent to a peer that did not agree to take any."""
+        ...
 
     async def hang_up(self, cause: HangupCause = HangupCause.NORMAL) -> None:
         """Refuse a ringing line or end an answered one; harmless when it is gone."""
         ...
 
     def transfer(self, destination: str) -> AsyncIterator[TransferProgress]:
-        """Cold-transfer to a number or SIP URI; the last progress is confirmed or failed."""
+        """
+        Let the peer transfer the line to a number or SIP URI (REFER); the last progress is confirmed
+        or failed.
+        """
         ...
+
+    def answer_transfer(self, status: int) -> None:
+        """
+        Say what comes of a :class:`TransferRequested`, in SIP's terms.
+
+        The first word accepts (below 200) or refuses it (300 and above); after an acceptance the last word
+        is the final status of the new call.
+        """
+        ...
+
+
+class Dialler(Protocol):
+    """Makes calls; owned by whoever calls."""
+
+    async def dial(
+        self, destination: str, *, caller: CallInfo, number: str, line: AudioFormat, trunk: str | None
+    ) -> CallLeg:
+        """
+        Call a number or SIP URI, and return the line while it is being set up.
+
+        Its events are :class:`Ringing` (perhaps several times), then :class:`Answered`, or :class:`HungUp`
+        when nobody answered. Hanging up before gives the attempt up.
+
+        Args:
+            destination: Whom to call.
+            caller: The call for which this is done.
+            number: Ours, the one that was dialled: whom the called party sees.
+            line: The format of the new leg's frames and play-out.
+            trunk: Over which trunk; ``None`` takes the one that the caller came over, else the only one
+                that takes calls of ours.
+
+        Raises:
+            CannotDial: Nothing was sent.
+        """
+        ...
+
+
+class CannotDial(Exception):
+    """
+    A call that could not be begun.
+
+    Args:
+        reason: A short stable word: ``no_route``, ``unreachable`` or ``overloaded``.
+        detail: For the log.
+    """
+
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(detail)
+        self.reason = reason
 
 
 class LegGone(Exception):

@@ -16,6 +16,7 @@ import structlog
 
 from gateway.legs.base import (
     GONE,
+    UNSUPPORTED,
     CallerAudio,
     CallInfo,
     Cleared,
@@ -28,6 +29,7 @@ from gateway.legs.base import (
     MediaLost,
     MediaResumed,
     TransferProgress,
+    TransferRequested,
     TransferState,
 )
 from gateway.legs.feed import Feed
@@ -74,6 +76,10 @@ class Signalling(Protocol):
 
     def answer_reoffer(self, call: str, sdp: bytes | None) -> None: ...
 
+    def answer_refer(self, call: str, status: int) -> None:
+        """Accept or refuse the peer's REFER, or tell how it went; see :meth:`CallLeg.answer_transfer`."""
+        ...
+
 
 class Description(Protocol):
     """The local half of the call's session descriptions."""
@@ -112,6 +118,7 @@ class SipLeg:
         pacer: The process-wide clock.
         prebuffer_ms: Audio to collect at the start of each talk spurt.
         on_media: Takes the figures of the media when it is over.
+        takes_refer: Whether the peer says that it can be asked to transfer (RFC 3261, section 20.5).
     """
 
     def __init__(
@@ -128,6 +135,7 @@ class SipLeg:
         pacer: Pacer,
         prebuffer_ms: int,
         on_media: Callable[[MediaStatistics], None],
+        takes_refer: bool = True,
     ) -> None:
         self._info = info
         self._call = call
@@ -140,6 +148,7 @@ class SipLeg:
         self._pacer = pacer
         self._playout = Playout(format, prebuffer_ms=prebuffer_ms)
         self._on_media = on_media
+        self._takes_refer = takes_refer
         self._stream: MediaStream | None = None
         self._frames: Feed[CallerAudio] = Feed(_AUDIO_WAITING)
         self._events: Feed[LegEvent] = Feed(_EVENTS_WAITING)
@@ -153,6 +162,7 @@ class SipLeg:
         self._heard_until = 0.0
         self._flooded = 0
         self._on_sent: Callable[[bytes], None] | None = None
+        self._listener: Callable[[bytes], None] | None = None
 
     # The seam.
 
@@ -171,8 +181,19 @@ class SipLeg:
 
     async def answer(self) -> None:
         """Send the 200 and return when its ACK is here; raises :exc:`LegGone` when none comes."""
+        await self._open_stream()
         self._require_line("the caller gave up while the line rang")
-        stream = await MediaStream.open(
+        self._answered = asyncio.get_running_loop().create_future()
+        self._signalling.answer(self._call, self._description.local())
+        media = self._description.media
+        if media is not None:
+            self._start(media)
+        if not await self._answered:
+            raise LegGone("the answer was never acknowledged")
+
+    async def _open_stream(self) -> None:
+        self._require_line("the caller gave up while the line rang")
+        self._stream = await MediaStream.open(
             self._lease,
             host=self._local_host,
             playout=self._playout,
@@ -183,18 +204,12 @@ class SipLeg:
             on_sent=self._on_sent,
             lost_after_ms=_LOST_AFTER_MS,
         )
-        self._stream = stream
-        self._require_line("the caller gave up while the line rang")
-        self._answered = asyncio.get_running_loop().create_future()
-        self._signalling.answer(self._call, self._description.local())
-        media = self._description.media
-        if media is not None:
-            self._start(media)
-        if not await self._answered:
-            raise LegGone("the answer was never acknowledged")
 
     def frames(self) -> AsyncIterator[CallerAudio]:
         return aiter(self._frames)
+
+    def listen(self, listener: Callable[[bytes], None] | None) -> None:
+        self._listener = listener
 
     def events(self) -> AsyncIterator[LegEvent]:
         return aiter(self._events)
@@ -225,8 +240,12 @@ class SipLeg:
         return self._playout.began_at(item_id)
 
     def send_dtmf(self, digits: str) -> None:
-        if self._stream is not None:
+        if self._stream is None:
+            return
+        try:
             self._stream.send_dtmf(digits)
+        except rtp.DtmfNotPossible as error:
+            log.warning("call.dtmf_not_sent", call_id=self._info.id, error=str(error))
 
     async def hang_up(self, cause: HangupCause = HangupCause.NORMAL) -> None:
         if self._gone:
@@ -242,6 +261,9 @@ class SipLeg:
         if self._gone:
             yield TransferProgress(TransferState.FAILED, reason=GONE)
             return
+        if not self._takes_refer:
+            yield TransferProgress(TransferState.FAILED, reason=UNSUPPORTED)
+            return
         progress = self._progress = Feed(_EVENTS_WAITING)
         self._refer_accepted = False
         self._signalling.refer(self._call, destination)
@@ -252,6 +274,9 @@ class SipLeg:
                     return
         finally:
             self._progress = None
+
+    def answer_transfer(self, status: int) -> None:
+        self._signalling.answer_refer(self._call, status)
 
     # What the call's recorder may listen to.
 
@@ -272,6 +297,8 @@ class SipLeg:
                 self._refer_answered(event.status)
             case sip.ReferProgressed():
                 self._refer_progressed(event)
+            case sip.ReferReceived():
+                self._events.put(TransferRequested(event.target))
             case sip.CallEnded():
                 self._ended(event)
             case _:
@@ -329,8 +356,7 @@ class SipLeg:
             self._refer_accepted = True
             self._progress.put(TransferProgress(TransferState.REDIRECTING, status))
         else:
-            reason = "timeout" if status == 408 else "refused"
-            self._progress.put(TransferProgress(TransferState.FAILED, status, reason))
+            self._progress.put(TransferProgress(TransferState.FAILED, status, refer_failure(status)))
 
     def _refer_progressed(self, event: sip.ReferProgressed) -> None:
         if self._progress is None:
@@ -368,12 +394,16 @@ class SipLeg:
             self._stream.close()
         else:
             self._lease.release(self._clock())
-        self._events.put(HungUp(by_caller=event.by_peer, reason=event.reason))
+        self._events.put(self._hung_up(event))
         self._events.close()
         self._frames.close()
+        self._listener = None
         if self._answered is not None and not self._answered.done():
             self._answered.set_result(False)
         self._marks_reached()
+
+    def _hung_up(self, event: sip.CallEnded) -> HungUp:
+        return HungUp(by_caller=event.by_peer, reason=event.reason)
 
     def _require_line(self, otherwise: str) -> None:
         if self._gone:
@@ -395,7 +425,10 @@ class SipLeg:
             self._flooded += 1
             return
         self._heard_until = until
-        self._frames.put(CallerAudio(audio, at_ms))
+        if self._listener is None:
+            self._frames.put(CallerAudio(audio, at_ms))
+        else:
+            self._listener(audio)
 
     def _media_event(self, event: rtp.RtpEvent) -> None:
         match event:
@@ -415,6 +448,17 @@ class SipLeg:
             future = self._marks.pop(mark, None)
             if future is not None and not future.done():
                 future.set_result(None)
+
+
+_NO_REFER = frozenset({400, 403, 405, 406, 415, 420, 421, 488, 489, 501, 603, 606})
+"""With these a peer refuses the REFER itself, not the destination."""
+
+
+def refer_failure(status: int) -> str:
+    """Say in one stable word why a REFER was not accepted."""
+    if status == 408:
+        return "timeout"
+    return UNSUPPORTED if status in _NO_REFER else transfer_failure(status)
 
 
 def transfer_failure(status: int) -> str:

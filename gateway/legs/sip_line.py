@@ -26,6 +26,7 @@ from gateway.net.pacer import Pacer
 from gateway.net.ports import PortPool, PortsExhausted
 from gateway.net.sip_endpoint import SipEndpoint
 from gateway.sip import events as sip
+from gateway.sip.message import Request
 from gateway.sip.ua import UserAgent
 
 log = structlog.get_logger(__name__)
@@ -127,6 +128,10 @@ class SipLine:
         self._ua.answer_reoffer(call, sdp, now=self._clock())
         self.endpoint.settle()
 
+    def answer_refer(self, call: str, status: int) -> None:
+        self._ua.answer_refer(call, status, now=self._clock())
+        self.endpoint.settle()
+
     # Events of the user agent.
 
     def handle(self, event: sip.SipEvent) -> None:
@@ -201,12 +206,19 @@ class SipLine:
             pacer=self._pacer,
             prebuffer_ms=self.settings.prebuffer_ms,
             on_media=self._on_media,
+            takes_refer=takes_refer(event.request),
         )
 
     def _refuse(self, call: str, info: CallInfo, refusal: Refusal) -> None:
         log.warning("call.refused", call_id=info.id, trunk=info.trunk, status=refusal.status, why=refusal.why)
         headers = [("Retry-After", str(refusal.retry_after_s))] if refusal.retry_after_s else []
         self._ua.reject(call, refusal.status, reason=refusal.reason, headers=headers, now=self._clock())
+
+
+def takes_refer(request: Request) -> bool:
+    """Whether the peer's Allow has REFER in it, or it has none, which says nothing."""
+    allowed = request.headers.tokens("Allow")
+    return not allowed or "refer" in allowed
 
 
 class DenialLog:

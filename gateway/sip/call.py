@@ -27,6 +27,7 @@ from gateway.sip.flow import Flow
 from gateway.sip.invite_server import InviteServerTransaction
 from gateway.sip.kit import ExtraHeaders, Kit
 from gateway.sip.message import Request, Response
+from gateway.sip.referral import Referral
 from gateway.sip.reoffer import Reoffer
 from gateway.sip.respond import ALLOW
 from gateway.sip.text import require_safe
@@ -81,6 +82,7 @@ class Call:
         self.dialog = dialog
         self.state = state
         self.transfer = Transfer(self, kit)
+        self.referral = Referral(self, kit)
         self.flow = flow
         self.authorizer = Authorizer(None, kit.token)
         self.our_offer = Reoffer(self, kit, owner=state is CallState.CALLING)
@@ -141,6 +143,10 @@ class Call:
             self.dialog.refresh_target(served.request)
             self._kit.respond(served, 200, contact=self.dialog.contact, body=sdp, now=now)
 
+    def answer_refer(self, status: int, *, now: float) -> None:
+        """Answer the peer's REFER, or tell how it went; see :meth:`Referral.answer`."""
+        self.referral.answer(status, now=now)
+
     # Messages of the peer.
 
     def knows(self, remote_tag: str) -> bool:
@@ -168,6 +174,8 @@ class Call:
                 self._kit.refuse(served, 481, "the call has ended", now=now)
             case "INVITE" | "UPDATE":
                 self._receive_offer(served, now)
+            case "REFER":
+                self.referral.receive(served, now=now)
             case "INFO" if "Info-Package" in request.headers:
                 # We advertise no package (RFC 6086, section 4.2.2); a bare INFO is fine.
                 self._kit.respond(served, 469, extra=(("Recv-Info", ""),), now=now)
@@ -189,7 +197,7 @@ class Call:
     # Time.
 
     def next_timeout(self) -> float | None:
-        times = [self.transfer.next_timeout(), self.our_offer.next_timeout()]
+        times = [self.transfer.next_timeout(), self.referral.next_timeout(), self.our_offer.next_timeout()]
         if self._unacked is not None:
             times.append(self._unacked.next_timeout())
         if self._reoffer is not None:
@@ -198,6 +206,7 @@ class Call:
 
     def handle_timeout(self, *, now: float) -> None:
         self.transfer.handle_timeout(now=now)
+        self.referral.handle_timeout(now=now)
         self.our_offer.handle_timeout(now=now)
         if self._reoffer is not None and now >= self._reoffer_by:
             served, self._reoffer = self._reoffer, None
@@ -321,6 +330,7 @@ class Call:
         if self._reoffer is not None:
             served, self._reoffer = self._reoffer, None
             self._kit.respond(served, 487, now=now)
+        self.referral.end(now=now)
         self._kit.events.append(CallEnded(self.handle, by_peer, reason, status, phrase))
 
     # Transactions.

@@ -132,6 +132,14 @@ class ReferProgressed:
 
 
 @dataclass(frozen=True, slots=True)
+class ReferReceived:
+    """The peer of a call asks us to call ``target`` (a URI): ``answer_refer`` it."""
+
+    call: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
 class RequestRefused:
     """The user agent itself refused a request that the application never saw."""
 
@@ -159,6 +167,7 @@ SipEvent: TypeAlias = (
     | RequestAnswered
     | ReferAnswered
     | ReferProgressed
+    | ReferReceived
     | RequestRefused
     | MessageDropped
 )

@@ -13,7 +13,7 @@ from gateway.sip.settings import UaSettings
 from gateway.sip.text import split_outside
 from gateway.sip.uri import join_host_port
 
-ALLOW = "INVITE, ACK, BYE, CANCEL, OPTIONS, NOTIFY, INFO, UPDATE"
+ALLOW = "INVITE, ACK, BYE, CANCEL, OPTIONS, NOTIFY, REFER, INFO, UPDATE"
 """What :mod:`gateway.sip.ua` serves, and nothing else."""
 ACCEPT = "application/sdp, multipart/mixed, multipart/related, multipart/alternative, message/sipfrag"
 ALLOWED_METHODS = frozenset(ALLOW.split(", "))

@@ -266,6 +266,10 @@ class UserAgent:
         """Ask the peer of a confirmed call to call ``target`` (a URI) in our place."""
         return self._command(call, lambda it: it.refer(target, now=now))
 
+    def answer_refer(self, call: str, status: int, *, now: float) -> bool:
+        """Accept (below 200) or refuse the peer's REFER; after that tell it how the new call goes."""
+        return self._command(call, lambda it: it.answer_refer(status, now=now))
+
     def answer_reoffer(self, call: str, sdp: bytes | None, *, now: float) -> bool:
         """Answer a re-INVITE or UPDATE with SDP; ``None`` refuses it with 488 and leaves the session."""
         return self._command(call, lambda it: it.answer_reoffer(sdp, now=now))

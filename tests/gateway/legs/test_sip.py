@@ -5,12 +5,14 @@ import asyncio
 import pytest
 
 from gateway.legs.base import (
+    UNSUPPORTED,
     CallInfo,
     HangupCause,
     HoldChanged,
     HungUp,
     LegGone,
     TransferProgress,
+    TransferRequested,
     TransferState,
 )
 from gateway.legs.description import CallDescription
@@ -52,6 +54,9 @@ class HandAgent:
 
     def refer(self, call, destination):
         self.asked.append(("refer", destination))
+
+    def answer_refer(self, call, status):
+        self.asked.append(("answer_refer", status))
 
     def answer_reoffer(self, call, sdp):
         self.asked.append(("answer_reoffer", sdp))
@@ -364,7 +369,8 @@ REDIRECTING = TransferProgress(TransferState.REDIRECTING, 202)
             [sip.ReferProgressed("c1", 0, "timeout", final=True)],
             TransferProgress(TransferState.FAILED, 0, "timeout"),
         ),
-        ([sip.ReferAnswered("c1", 403)], TransferProgress(TransferState.FAILED, 403, "refused")),
+        ([sip.ReferAnswered("c1", 403)], TransferProgress(TransferState.FAILED, 403, UNSUPPORTED)),
+        ([sip.ReferAnswered("c1", 404)], TransferProgress(TransferState.FAILED, 404, "refused")),
         ([sip.ReferAnswered("c1", 408)], TransferProgress(TransferState.FAILED, 408, "timeout")),
         (
             [
@@ -432,3 +438,39 @@ async def test_a_caller_who_sends_faster_than_time_passes_is_cut_to_its_speed(an
 
     assert 2.9 <= taken / 8000 <= 3.5
     assert answered.leg.dropped_frames == 500 - taken // 160
+
+
+async def test_a_peer_that_cannot_be_asked_to_transfer_is_not_asked(answered):
+    answered.leg._takes_refer = False
+
+    assert await _all(answered.leg.transfer("+12125551234")) == [
+        TransferProgress(TransferState.FAILED, reason=UNSUPPORTED)
+    ]
+    assert ("refer", "+12125551234") not in answered.agent.asked
+
+
+async def test_the_peers_own_wish_to_transfer_is_answered_in_its_own_terms(answered):
+    answered.leg.handle(sip.ReferReceived("c1", "sip:+12025550177@gw.example"))
+    answered.leg.answer_transfer(603)
+
+    assert answered.events_now() == [TransferRequested("sip:+12025550177@gw.example")]
+    assert answered.agent.asked[-1] == ("answer_refer", 603)
+
+
+async def test_a_listener_takes_the_place_of_the_frames(answered):
+    heard = []
+    answered.leg.listen(heard.append)
+    answered.leg._heard(b"\x42" * 160, 0)
+    answered.leg.listen(None)
+    answered.leg._heard(b"\x43" * 160, 20)
+
+    assert heard == [b"\x42" * 160]
+    assert (await anext(answered.leg.frames())).audio == b"\x43" * 160
+
+
+async def test_a_key_for_a_peer_that_takes_none_is_left_out():
+    async with Line(late_offer=True) as line:
+        await line.answered(offer(line.port).replace(b" 101", b""))
+        line.leg.send_dtmf("5")
+
+        assert line.leg._stream.stats().rtp.sent <= 1

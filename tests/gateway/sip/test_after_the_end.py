@@ -122,23 +122,6 @@ def test_a_refer_without_any_notify_times_out_and_a_late_one_is_refused(rig):
     assert (rig.ua.transactions, rig.ua.next_timeout()) == (0, None)
 
 
-@pytest.mark.report("BR-101")
-def test_an_incoming_refer_is_refused_with_what_we_can_and_the_bye_after_it_ends_the_call(rig):
-    made = rig.confirmed()
-    refer_to = (("Refer-To", "<sip:+12025550177@gw.example>"),)
-    (refused,) = rig.feed(in_dialog("REFER", made, cseq=2, extra=refer_to))
-
-    assert refused.status == 405
-    assert "REFER" not in refused["allow"].split(", ")
-    assert rig.ua.active_calls == 1
-    rig.advance(0.28)
-    rig.events()
-    assert statuses(rig.feed(in_dialog("BYE", made, cseq=3))) == [200]
-    assert ended(rig) == [sip.CallEnded(made.call, by_peer=True, reason="bye")]
-    assert rig.advance(200.0) == []
-    assert rig.ua.dialogs == 0
-
-
 LATE = [
     "180",
     "200 again",

@@ -34,7 +34,7 @@ def test_options_is_answered_with_contact_and_allow_and_makes_no_call():
 
     assert ok.status == 200
     assert ok["contact"] == "<sip:gw.example:5060>"
-    assert ok["allow"] == "INVITE, ACK, BYE, CANCEL, OPTIONS, NOTIFY, INFO, UPDATE"
+    assert ok["allow"] == "INVITE, ACK, BYE, CANCEL, OPTIONS, NOTIFY, REFER, INFO, UPDATE"
     assert "application/sdp" in ok["accept"]
     assert ok["supported"] == ""
     assert ok.tag("to")
