@@ -1,9 +1,9 @@
 """
 Reordering with a limited wait.
 
-The buffer adds no delay to packets that come in order: they pass at once. A packet that is ahead of its
-time waits for the missing ones, 40 ms at first. A packet that came too late for that raises the wait up
-to 60 ms; a long time without one lowers it again. What is still missing then is a gap.
+The buffer adds no delay to packets that come in order: they pass at once, because what listens to them
+is no loudspeaker. A packet that is ahead of its turn waits for the missing ones until it is due itself,
+which its owner says; what is still missing then is a gap.
 """
 
 from __future__ import annotations
@@ -13,12 +13,11 @@ from typing import NamedTuple
 
 from gateway.rtp.packet import sequence_delta
 
-MIN_WAIT_MS = 40
-MAX_WAIT_MS = 60
 MAX_HELD = 64
-_STEP_MS = 5
-_CALM_S = 10.0
 _HISTORY = 64
+_BITS = (1 << _HISTORY) - 1
+_ROUNDING_S = 0.0005
+"""So that a tick on the 20 ms grid does not miss a moment by rounding."""
 
 
 class Slot(NamedTuple):
@@ -29,6 +28,13 @@ class Slot(NamedTuple):
     payload: bytes
     lost: int
     """Packets missing immediately before this one."""
+
+
+class _Held(NamedTuple):
+    timestamp: int
+    payload: bytes
+    arrived: float
+    due: float
 
 
 _NOTHING: tuple[Slot, ...] = ()
@@ -43,53 +49,59 @@ class JitterBuffer:
         self.duplicates = 0
         self.lost = 0
         """Packets given up; one that comes late after all is counted as late, too."""
-        self.wait_ms = MIN_WAIT_MS
-        self._expected: int | None = None
-        self._held: dict[int, tuple[int, bytes, float]] = {}
-        self._since = 0.0  # when the first packet behind the present gap came
+        self.gaps = 0
+        """In how many pieces they were given up."""
+        self.waited_s = 0.0
+        """How long packets have waited for others, all together."""
+        self.expected: int | None = None
+        """The sequence number whose turn it is, ``None`` before the first packet."""
+        self._held: dict[int, _Held] = {}
+        self._due = 0.0  # of the packet that is due first
         self._delivered = 0  # bit n: sequence number expected - 1 - n was delivered
-        self._adapted_at = 0.0  # when the wait was changed last, or a packet was late
 
     @property
     def held(self) -> int:
         """How many packets wait behind a gap."""
         return len(self._held)
 
-    @property
-    def expected(self) -> int | None:
-        """The sequence number whose turn it is, ``None`` before the first packet."""
-        return self._expected
-
     def reset(self) -> None:
-        """Forget the stream; the next packet begins a new one. Counters and the wait stay."""
-        self._expected = None
+        """Forget the stream; the next packet begins a new one. Counters stay."""
+        self.expected = None
         self._held.clear()
         self._delivered = 0
 
-    def insert(self, sequence: int, timestamp: int, payload: bytes, now: float) -> Sequence[Slot]:
-        """Take a packet and return what is ready, in order."""
-        if self._expected is None:
-            self._expected = sequence
-        delta = sequence_delta(sequence, self._expected)
-        if delta == 0:
-            self._expected = (sequence + 1) & 0xFFFF
-            self._delivered = (self._delivered << 1 | 1) & 0xFFFF_FFFF_FFFF_FFFF
-            slot = Slot(sequence, timestamp, payload, 0)
-            if not self._held:
-                return (slot,)
-            ready = [slot]
-            self._drain(ready)
-            return ready
+    def passes(self, sequence: int) -> bool:
+        """Let a packet through whose turn it is and behind which nothing waits: the usual one."""
+        if sequence != self.expected or self._held:
+            return False
+        self.expected = (sequence + 1) & 0xFFFF
+        self._delivered = (self._delivered << 1 | 1) & _BITS
+        return True
+
+    def insert(
+        self, sequence: int, timestamp: int, payload: bytes, now: float, wait_s: float
+    ) -> Sequence[Slot]:
+        """Take a packet, which waits for others at most ``wait_s``, and return what is ready, in order."""
+        if self.expected is None:
+            self.expected = sequence
+        if self.passes(sequence):
+            return (Slot(sequence, timestamp, payload, 0),)
+        delta = sequence_delta(sequence, self.expected)
         if delta < 0:
-            self._note_old(-delta - 1, now)
+            self._note_old(-delta - 1)
             return _NOTHING
+        if delta == 0:
+            self.expected = (sequence + 1) & 0xFFFF
+            self._delivered = (self._delivered << 1 | 1) & _BITS
+            ready = [Slot(sequence, timestamp, payload, 0)]
+            self._drain(ready, now)
+            return ready
         if sequence in self._held:
             self.duplicates += 1
             return _NOTHING
-        if not self._held:
-            self._since = now
-            self._relax(now)
-        self._held[sequence] = (timestamp, payload, now)
+        due = now + max(wait_s, 0.0)
+        self._due = min(self._due, due) if self._held else due
+        self._held[sequence] = _Held(timestamp, payload, now, due)
         return self.expire(now)
 
     def expire(self, now: float) -> Sequence[Slot]:
@@ -97,44 +109,39 @@ class JitterBuffer:
         if not self._held:
             return _NOTHING
         ready: list[Slot] = []
-        # Half a millisecond, so that a tick on the 20 ms grid does not miss the deadline by rounding.
-        while self._held and (len(self._held) > MAX_HELD or (now - self._since) * 1000 + 0.5 >= self.wait_ms):
-            self._give_up(ready)
+        while self._held and (len(self._held) > MAX_HELD or now + _ROUNDING_S >= self._due):
+            self._give_up(ready, now)
         return ready
 
     def next_timeout(self) -> float | None:
         """When to call :meth:`expire`."""
-        return self._since + self.wait_ms / 1000 if self._held else None
+        return self._due if self._held else None
 
-    def _give_up(self, ready: list[Slot]) -> None:
-        assert self._expected is not None
-        lost = min(sequence_delta(sequence, self._expected) for sequence in self._held)
-        sequence = (self._expected + lost) & 0xFFFF
-        timestamp, payload, _ = self._held.pop(sequence)
+    def _give_up(self, ready: list[Slot], now: float) -> None:
+        assert self.expected is not None
+        lost = min(sequence_delta(sequence, self.expected) for sequence in self._held)
+        sequence = (self.expected + lost) & 0xFFFF
+        held = self._held.pop(sequence)
+        self.waited_s += now - held.arrived
         self.lost += lost
-        self._expected = (sequence + 1) & 0xFFFF
-        self._delivered = (self._delivered << lost + 1 | 1) & 0xFFFF_FFFF_FFFF_FFFF if lost < _HISTORY else 1
-        ready.append(Slot(sequence, timestamp, payload, lost))
-        self._drain(ready)
+        self.gaps += 1
+        self.expected = (sequence + 1) & 0xFFFF
+        self._delivered = (self._delivered << lost + 1 | 1) & _BITS if lost < _HISTORY else 1
+        ready.append(Slot(sequence, held.timestamp, held.payload, lost))
+        self._drain(ready, now)
 
-    def _drain(self, ready: list[Slot]) -> None:
-        assert self._expected is not None
-        while (waiting := self._held.pop(self._expected, None)) is not None:
-            ready.append(Slot(self._expected, waiting[0], waiting[1], 0))
-            self._expected = (self._expected + 1) & 0xFFFF
-            self._delivered = (self._delivered << 1 | 1) & 0xFFFF_FFFF_FFFF_FFFF
+    def _drain(self, ready: list[Slot], now: float) -> None:
+        assert self.expected is not None
+        while (held := self._held.pop(self.expected, None)) is not None:
+            self.waited_s += now - held.arrived
+            ready.append(Slot(self.expected, held.timestamp, held.payload, 0))
+            self.expected = (self.expected + 1) & 0xFFFF
+            self._delivered = (self._delivered << 1 | 1) & _BITS
         if self._held:
-            self._since = min(arrived for _, _, arrived in self._held.values())
+            self._due = min(held.due for held in self._held.values())
 
-    def _note_old(self, age: int, now: float) -> None:
+    def _note_old(self, age: int) -> None:
         if age < _HISTORY and self._delivered >> age & 1:
             self.duplicates += 1
-            return
-        self.late += 1
-        self._adapted_at = now
-        self.wait_ms = min(self.wait_ms + _STEP_MS, MAX_WAIT_MS)
-
-    def _relax(self, now: float) -> None:
-        if self.wait_ms > MIN_WAIT_MS and now - self._adapted_at > _CALM_S:
-            self._adapted_at = now
-            self.wait_ms -= _STEP_MS
+        else:
+            self.late += 1

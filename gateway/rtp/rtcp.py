@@ -1,5 +1,6 @@
 """
-RTCP: sender and receiver reports, the source description and the goodbye (RFC 3550 section 6).
+RTCP: sender and receiver reports, the source description and the goodbye (RFC 3550 section 6), and of the
+extended reports the VoIP metrics (RFC 3611 section 4.7).
 """
 
 from __future__ import annotations
@@ -13,6 +14,10 @@ _SENDER_REPORT = 200
 _RECEIVER_REPORT = 201
 _SOURCE_DESCRIPTION = 202
 _GOODBYE = 203
+_EXTENDED_REPORT = 207
+_VOIP_METRICS = 7
+_VOIP_METRICS_BYTES = 36
+_UNKNOWN = 127
 _CNAME = 1
 
 NTP_EPOCH_S = 2_208_988_800
@@ -49,6 +54,27 @@ class SenderInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class VoipMetrics:
+    """How a receiver hears one source, in its own words; ``None`` where it does not know."""
+
+    ssrc: int
+    loss: float
+    """Share of packets lost in the network, 0 to 1."""
+    discard: float
+    """Share of packets that came too late or too early to be played."""
+    round_trip_ms: int
+    end_system_ms: int
+    """Delay inside the receiver, play-out included."""
+    r_factor: int | None
+    mos_lq: float | None
+    """Listening quality."""
+    mos_cq: float | None
+    """Conversational quality: with the delay."""
+    buffer_ms: int
+    """Nominal delay of its jitter buffer."""
+
+
+@dataclass(frozen=True, slots=True)
 class RtcpReport:
     """What is of interest in a compound packet."""
 
@@ -58,6 +84,7 @@ class RtcpReport:
     blocks: tuple[ReportBlock, ...] = ()
     cname: str | None = None
     goodbyes: tuple[int, ...] = field(default=())
+    metrics: tuple[VoipMetrics, ...] = ()
 
 
 def ntp_time(wall_clock: float) -> int:
@@ -102,6 +129,7 @@ def parse(data: bytes) -> RtcpReport:
     ssrc, sender, cname = 0, None, None
     blocks: list[ReportBlock] = []
     goodbyes: list[int] = []
+    metrics: list[VoipMetrics] = []
     position = 0
     while position < len(data):
         kind, count, body = _split(data, position)
@@ -114,7 +142,9 @@ def parse(data: bytes) -> RtcpReport:
             cname = _parse_cname(body) or cname
         elif kind == _GOODBYE:
             goodbyes += struct.unpack_from(f"!{min(count, len(body) // 4)}I", body)
-    return RtcpReport(ssrc, sender, tuple(blocks), cname, tuple(goodbyes))
+        elif kind == _EXTENDED_REPORT:
+            metrics += _parse_metrics(body)
+    return RtcpReport(ssrc, sender, tuple(blocks), cname, tuple(goodbyes), tuple(metrics))
 
 
 def _packet(kind: int, count: int, body: bytes) -> bytes:
@@ -167,6 +197,36 @@ def _parse_block(body: bytes, position: int) -> ReportBlock:
     if lost >= 0x80_0000:
         lost -= 0x100_0000
     return ReportBlock(ssrc, loss >> 24, lost, highest, jitter, last_sr, delay)
+
+
+def _parse_metrics(body: bytes) -> list[VoipMetrics]:
+    """Read the VoIP metrics of an extended report; other blocks are skipped, a cut one ends it."""
+    found: list[VoipMetrics] = []
+    position = 4
+    while position + 4 <= len(body):
+        kind, _, words = struct.unpack_from("!BBH", body, position)
+        block = body[position : position + 4 + 4 * words]
+        if kind == _VOIP_METRICS and len(block) == _VOIP_METRICS_BYTES:
+            found.append(_parse_voip(block))
+        position += 4 + 4 * words
+    return found
+
+
+def _parse_voip(block: bytes) -> VoipMetrics:
+    ssrc, loss, discard, _, _, _, _, trip, inside, _, _, _, _, r, _, lq, cq, _, _, nominal, _, _ = (
+        struct.unpack_from("!IBBBBHHHHBBBBBBBBBBHHH", block, 4)
+    )
+    return VoipMetrics(
+        ssrc=ssrc,
+        loss=loss / 256,
+        discard=discard / 256,
+        round_trip_ms=trip,
+        end_system_ms=inside,
+        r_factor=None if r == _UNKNOWN else r,
+        mos_lq=None if lq == _UNKNOWN else lq / 10,
+        mos_cq=None if cq == _UNKNOWN else cq / 10,
+        buffer_ms=nominal,
+    )
 
 
 def _parse_cname(body: bytes) -> str | None:

@@ -26,6 +26,7 @@ class StreamSender:
         self.packets = 0
         self.octets = 0
         self.dtmf = DtmfSender()
+        self._first = sequence
         self._sequence = sequence
         self._timestamp = timestamp  # at the epoch
         self._epoch: float | None = None
@@ -58,6 +59,10 @@ class StreamSender:
         """The RTP timestamp of a moment."""
         elapsed = 0 if self._epoch is None else round((at - self._epoch) * CLOCK_RATE)
         return (self._timestamp + elapsed) & 0xFFFF_FFFF
+
+    def expected(self, highest: int) -> int:
+        """How many packets a receiver should have that reports this highest number (RFC 3550, A.3)."""
+        return max(0, min(highest - self._first + 1, self.packets))
 
     def info(self, now: float, wall_clock: float) -> SenderInfo:
         """Write the sender's part of a report."""

@@ -8,13 +8,15 @@ return frames. What happened besides comes out of :meth:`RtpSession.events`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, TypeAlias
 
+from gateway.rtp.delay import CLOCK_RATE, DEFAULT_LIMITS, JitterLimits
 from gateway.rtp.dtmf import DtmfReceiver
+from gateway.rtp.level import QUIET_CODES
 from gateway.rtp.packet import RtpError, RtpPacket, is_rtcp, parse
 from gateway.rtp.receiver import AudioFrame, StreamReceiver
-from gateway.rtp.rtcp import RtcpReport, build_goodbye, build_report, middle_bits, ntp_time
+from gateway.rtp.rtcp import RtcpReport, VoipMetrics, build_goodbye, build_report, middle_bits, ntp_time
 from gateway.rtp.rtcp import parse as parse_rtcp
 from gateway.rtp.sender import StreamSender
 from gateway.rtp.source import Address, SourceLock, is_unspecified
@@ -69,7 +71,26 @@ class MediaResumed:
     silent_ms: int
 
 
-RtpEvent: TypeAlias = DtmfReceived | StreamChanged | MediaLost | MediaResumed
+@dataclass(frozen=True, slots=True)
+class HoldExpired:
+    """The peer has held the call for too long; reported once for each hold."""
+
+    held_ms: int
+
+
+RtpEvent: TypeAlias = DtmfReceived | StreamChanged | MediaLost | MediaResumed | HoldExpired
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteStatistics:
+    """What the peer says about our stream."""
+
+    expected: int
+    """Packets that it should have had, 0 as long as it said nothing."""
+    lost: int
+    jitter_ms: float
+    metrics: VoipMetrics | None
+    """Of its last extended report."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,19 +99,34 @@ class SessionStatistics:
 
     sent: int
     received: int
+    expected: int
+    """Packets that should have come."""
     lost: int
+    """Packets that never came."""
+    missing: int
+    """Packets that were not there when it was their turn: lost or late."""
+    gaps: int
+    """In how many pieces they were missing."""
     late: int
+    """Packets that came after their turn, or too many at once, and were discarded."""
     duplicates: int
     jitter_ms: float
+    buffer_ms: float
+    """How long, in the mean, a packet was delayed against the fastest, waiting for others included."""
+    target_ms: float
+    """How long a missing packet would be waited for now."""
+    audio_ms: int
+    """How much of the caller's time was handed out."""
+    concealed_ms: int
     refused: int
     """Packets of sources that are not trusted, or that came before media was agreed."""
+    source_moves: int
+    """How often another address took over without a new description."""
     wrong_type: int
     """Packets with a payload type that was not agreed."""
     garbage: int
     stream_changes: int
-    remote_lost: int
-    """What the peer says it has lost."""
-    remote_jitter_ms: float
+    remote: RemoteStatistics
     rtt_ms: float | None
 
 
@@ -108,6 +144,10 @@ class RtpSession:
         wall_offset_s: Wall clock (seconds since 1970) minus the clock of every ``now``.
         draw: Random numbers in [0, 1), for the RTCP interval.
         lost_after_ms: Silence on the wire after which media counts as lost.
+        held_after_ms: How long the peer may hold the call.
+        limits: How long missing packets are waited for.
+        strict: Whether only the signalled host is heard.
+        barred: Who sent to this port in an older call.
     """
 
     def __init__(
@@ -120,10 +160,14 @@ class RtpSession:
         wall_offset_s: float = 0.0,
         draw: Callable[[], float] = lambda: 0.5,
         lost_after_ms: int = 5_000,
+        held_after_ms: int = 1_800_000,
+        limits: JitterLimits = DEFAULT_LIMITS,
+        strict: bool = False,
+        barred: Address | None = None,
     ) -> None:
         self._sender = StreamSender(ssrc=ssrc, sequence=sequence, timestamp=timestamp)
-        self._receiver = StreamReceiver()
-        self._source = SourceLock()
+        self._receiver = StreamReceiver(limits)
+        self._source = SourceLock(strict=strict, barred=barred)
         self._dtmf_in = DtmfReceiver()
         self._cname = cname
         self._wall_offset_s = wall_offset_s
@@ -144,8 +188,9 @@ class RtpSession:
         self._refused = 0
         self._wrong_type = 0
         self._garbage = 0
-        self._remote_lost = 0
-        self._remote_jitter = 0
+        self._held_after_s = held_after_ms / 1000
+        self._held_since: float | None = None
+        self._remote = RemoteStatistics(0, 0, 0.0, None)
         self._rtt_s: float | None = None
 
     def configure(self, agreed: Agreed, now: float) -> None:
@@ -160,6 +205,11 @@ class RtpSession:
         self._dtmf_type = agreed.dtmf_payload_type
         self._sends = agreed.sends and not is_unspecified(agreed.remote)
         self._watched = self._sends and agreed.receives
+        self._receiver.quiet_codes = QUIET_CODES.get(agreed.payload_type, b"")
+        if self._sends:
+            self._held_since = None
+        elif self._held_since is None:
+            self._held_since = now
         self._heard_at = now
         self._lost = False
 
@@ -197,7 +247,7 @@ class RtpSession:
             return _NOTHING
         else:
             is_audio = False
-        if source != self._source.locked and not self._admits(packet, source, now):
+        if source != self._source.sure and not self._admits(packet, source, now):
             self._refused += 1
             return _NOTHING
         if self._lost:
@@ -239,6 +289,9 @@ class RtpSession:
             if now - self._heard_at >= self._lost_after_s and not self._lost:
                 self._lost = True
                 self._events.append(MediaLost(round((now - self._heard_at) * 1000)))
+        elif self._held_since is not None and now - self._held_since >= self._held_after_s:
+            self._events.append(HoldExpired(round((now - self._held_since) * 1000)))
+            self._held_since = float("inf")  # told once
         return frames
 
     @property
@@ -257,8 +310,11 @@ class RtpSession:
         if self._agreed is None or not known:
             return False
         before = self._source.locked
-        admitted = self._source.admits(source, now, follows=self._receiver.follows(packet))
-        if admitted and before is not None and not self._receiver.follows(packet):
+        follows = self._receiver.follows(packet)
+        admitted = self._source.admits(
+            source, now, ssrc=packet.ssrc, sequence=packet.sequence, follows=follows
+        )
+        if admitted and before is not None and before != source and not follows:
             self._receiver.forget_source()
         return admitted
 
@@ -319,7 +375,7 @@ class RtpSession:
         self._rtcp_at = now + _RTCP_INTERVAL_S * (0.5 + self._draw())
         sender = self._sender
         statistics = self._receiver.statistics
-        blocks = (statistics.take_block(now),) if statistics else ()
+        blocks = (statistics.take_block(now, jitter=self._receiver.delay.jitter),) if statistics else ()
         # Who has sent nothing since the last report writes a receiver report.
         info = sender.info(now, now + self._wall_offset_s) if sender.packets > self._sent_before else None
         self._sent_before = sender.packets
@@ -333,11 +389,18 @@ class RtpSession:
         statistics = self._receiver.statistics
         if report.sender is not None and statistics is not None and report.ssrc == statistics.ssrc:
             statistics.note_sender_report(middle_bits(report.sender.ntp_time), now)
+        metrics = next((each for each in report.metrics if each.ssrc == self._sender.ssrc), None)
+        if metrics is not None:
+            self._remote = replace(self._remote, metrics=metrics)
         for block in report.blocks:
             if block.ssrc != self._sender.ssrc:
                 continue
-            self._remote_lost = max(0, block.cumulative_lost)
-            self._remote_jitter = block.jitter
+            self._remote = RemoteStatistics(
+                expected=self._sender.expected(block.highest_sequence),
+                lost=max(0, block.cumulative_lost),
+                jitter_ms=block.jitter * 1000 / CLOCK_RATE,
+                metrics=self._remote.metrics,
+            )
             if block.last_sr:
                 arrived = middle_bits(ntp_time(now + self._wall_offset_s))
                 trip = (arrived - block.last_sr - block.delay_since_last_sr) & 0xFFFF_FFFF
@@ -346,20 +409,28 @@ class RtpSession:
 
     def statistics(self) -> SessionStatistics:
         """Count everything up to now."""
-        receiver = self._receiver
-        jitter = receiver.statistics.jitter if receiver.statistics else 0.0
+        receiver, buffer = self._receiver, self._receiver.buffer
+        delay = receiver.delay
+        waited_s = buffer.waited_s / max(receiver.received, 1)
         return SessionStatistics(
             sent=self._sender.packets,
             received=receiver.received,
+            expected=receiver.expected,
             lost=receiver.lost,
-            late=receiver.buffer.late,
-            duplicates=receiver.buffer.duplicates,
-            jitter_ms=jitter / 8,
+            missing=buffer.lost + receiver.discarded,
+            gaps=buffer.gaps,
+            late=buffer.late + receiver.discarded,
+            duplicates=buffer.duplicates + receiver.repeated,
+            jitter_ms=delay.jitter * 1000 / CLOCK_RATE,
+            buffer_ms=(delay.mean_s + waited_s) * 1000,
+            target_ms=delay.target * 1000,
+            audio_ms=receiver.position_ms,
+            concealed_ms=receiver.concealed * 1000 // CLOCK_RATE,
             refused=self._refused,
+            source_moves=self._source.moves,
             wrong_type=self._wrong_type,
             garbage=self._garbage,
             stream_changes=receiver.changes,
-            remote_lost=self._remote_lost,
-            remote_jitter_ms=self._remote_jitter / 8,
+            remote=self._remote,
             rtt_ms=None if self._rtt_s is None else self._rtt_s * 1000,
         )

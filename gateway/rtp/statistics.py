@@ -7,11 +7,9 @@ from __future__ import annotations
 from gateway.rtp.packet import sequence_delta
 from gateway.rtp.rtcp import ReportBlock
 
-_CLOCK_RATE = 8000
-
 
 class ReceptionStatistics:
-    """Loss and jitter of one SSRC."""
+    """What was lost of one SSRC."""
 
     __slots__ = (
         "_base",
@@ -20,8 +18,6 @@ class ReceptionStatistics:
         "_last_sr",
         "_last_sr_at",
         "_received_before",
-        "_transit",
-        "jitter",
         "received",
         "ssrc",
     )
@@ -30,13 +26,10 @@ class ReceptionStatistics:
         self.ssrc = ssrc
         self.received = 0
         """Packets, duplicates and late ones included."""
-        self.jitter = 0.0
-        """In samples."""
         self._base = sequence
         self._highest = sequence  # extended: it counts on beyond 65535
         self._expected_before = 0
         self._received_before = 0
-        self._transit: float | None = None
         self._last_sr = 0
         self._last_sr_at = 0.0
 
@@ -46,15 +39,6 @@ class ReceptionStatistics:
         ahead = sequence_delta(sequence, self._highest & 0xFFFF)
         if ahead > 0:
             self._highest += ahead
-
-    def note_timing(self, timestamp: int, now: float) -> None:
-        """Measure an audio packet's jitter; event packets have no timing of their own."""
-        transit = now * _CLOCK_RATE - timestamp
-        if self._transit is not None:
-            distance = abs(transit - self._transit)
-            if distance < _CLOCK_RATE:  # a jump of the sender's clock is no jitter
-                self.jitter += (distance - self.jitter) / 16
-        self._transit = transit
 
     def note_sender_report(self, middle_ntp: int, now: float) -> None:
         """Remember when the source's last report came."""
@@ -71,8 +55,8 @@ class ReceptionStatistics:
         """Packets that did not come; negative when duplicates outnumber them."""
         return self.expected - self.received
 
-    def take_block(self, now: float) -> ReportBlock:
-        """Write the report block; the next one's fraction counts from here."""
+    def take_block(self, now: float, *, jitter: float) -> ReportBlock:
+        """Write the report block with a jitter in samples; the next one's fraction counts from here."""
         expected = self.expected - self._expected_before
         lost = expected - (self.received - self._received_before)
         self._expected_before = self.expected
@@ -82,7 +66,7 @@ class ReceptionStatistics:
             fraction_lost=min(255, (lost << 8) // expected) if expected > 0 and lost > 0 else 0,
             cumulative_lost=self.lost,
             highest_sequence=self._highest,
-            jitter=int(self.jitter),
+            jitter=int(jitter),
             last_sr=self._last_sr,
             delay_since_last_sr=int((now - self._last_sr_at) * 65536) if self._last_sr else 0,
         )

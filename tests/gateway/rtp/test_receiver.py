@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
+import itertools
+import random
 
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gateway.rtp.level import QUIET_CODES
 from gateway.rtp.packet import RtpPacket
 from gateway.rtp.receiver import AudioFrame, StreamReceiver
 
@@ -46,6 +52,19 @@ class Caller:
     def take(self) -> list[AudioFrame]:
         frames, self.frames = self.frames, []
         return frames
+
+
+def position(caller: Caller) -> int:
+    return sum(frame.duration_ms for frame in caller.frames)
+
+
+def clock(caller: Caller) -> int:
+    return round((caller.now - 100) * 1000)
+
+
+def joined(frames: list[AudioFrame]) -> bool:
+    """Whether each frame begins where the one before it ends."""
+    return all(one.at_ms + one.duration_ms == two.at_ms for one, two in itertools.pairwise(frames))
 
 
 def places(frames):
@@ -100,7 +119,7 @@ def test_audio_that_was_lost_before_a_key_is_a_gap_before_the_next_audio() -> No
     caller.lose(1)
     caller.send(b"\x05\x0a\x00\xa0", is_audio=False)
     caller.send()
-    caller.wait(2)
+    caller.wait(1)
     assert places(caller.take()) == [(0, 20, True, False), (20, 20, False, True), (40, 20, True, False)]
 
 
@@ -118,7 +137,7 @@ def test_silence_suppression_is_filled_with_silence_in_real_time() -> None:
     assert not any(frame.lost for frame in frames)
 
 
-def test_a_stalled_network_is_filled_and_the_burst_after_it_keeps_its_own_time() -> None:
+def test_a_stalled_network_is_filled_and_what_comes_after_it_is_heard_as_well() -> None:
     caller = Caller()
     for _ in range(3):
         caller.send()
@@ -131,7 +150,99 @@ def test_a_stalled_network_is_filled_and_the_burst_after_it_keeps_its_own_time()
     for _ in range(15):
         caller.now = stalled_at + 0.3
         caller.send()
-    assert [frame.at_ms for frame in caller.take()] == [60 + 20 * n for n in range(15)]
+    frames = caller.take()
+    assert len(frames) == 15
+    assert joined([*filled, *frames])
+    assert caller.receiver.concealed == 12 * 160
+
+
+def test_silence_is_left_out_until_the_output_is_on_the_clock_again() -> None:
+    caller = Caller()
+    caller.receiver.quiet_codes = QUIET_CODES[0]
+    for _ in range(3):
+        caller.send()
+    caller.wait(10)
+    for _ in range(10):
+        caller.send()
+        caller.now -= 0.02
+    ahead = position(caller) - clock(caller)
+    assert ahead >= 100
+    for _ in range(50):
+        caller.send(b"\x10" * 160)  # loud: nothing of it is left out
+    assert position(caller) - clock(caller) == ahead
+    for _ in range(20):
+        caller.send(b"\xff" * 160)
+    assert abs(position(caller) - clock(caller)) <= 20
+    assert joined(caller.frames)
+    assert caller.receiver.shortened == pytest.approx(ahead * 8, abs=160)
+
+
+@pytest.mark.parametrize("parts_per_million", [-300, 300])
+def test_a_senders_clock_that_drifts_is_followed_where_there_is_silence(parts_per_million) -> None:
+    caller = Caller()
+    caller.receiver.quiet_codes = QUIET_CODES[0]
+    for number in range(50 * 600):
+        caller.send(b"\xff" * 160 if number % 100 < 20 else b"\x10" * 160)
+        caller.now += 0.02 * parts_per_million / 1_000_000
+        if number % 10 == 0:
+            caller.frames += caller.receiver.fill(caller.now - 0.02)
+    assert abs(position(caller) - clock(caller)) <= 60  # without it 180 ms
+    assert joined(caller.frames)
+    assert not any(frame.lost for frame in caller.frames)
+
+
+def test_too_much_at_once_is_discarded_so_that_the_listener_is_never_far_behind() -> None:
+    caller = Caller()
+    for _ in range(10):
+        caller.send()
+    caller.wait(150)
+    caller.take()
+    for _ in range(150):
+        caller.send()
+        caller.now -= 0.02
+    heard = sum(frame.duration_ms for frame in caller.take())
+    assert heard <= 650
+    assert caller.receiver.discarded == pytest.approx((3000 - heard) / 20, abs=1)
+
+
+def test_a_longer_way_is_taken_as_the_new_one() -> None:
+    caller = Caller()
+    for _ in range(100):
+        caller.send()
+    caller.take()
+    for number in range(400):  # from now on everything takes 150 ms more
+        arrives = caller.now + 0.15
+        caller.frames += caller.receiver.receive(caller.packet(b"\x10" * 160), arrives, is_audio=True)
+        caller.now += 0.02
+        caller.frames += caller.receiver.fill(caller.now + 0.13)
+        if number == 200:
+            concealed = caller.receiver.concealed
+    assert sum(bool(frame.payload) for frame in caller.frames) == 400
+    assert caller.receiver.concealed == concealed <= 1200
+
+
+@pytest.mark.parametrize("number_of_its_own", [True, False])
+def test_packets_sent_twice_are_heard_once(number_of_its_own) -> None:
+    caller = Caller()
+    for number in range(50):
+        packet = caller.packet(bytes([number]) * 160)
+        caller.frames += caller.receiver.receive(packet, caller.now, is_audio=True)
+        if number_of_its_own:
+            packet = packet._replace(sequence=caller.sequence)
+            caller.sequence = (caller.sequence + 1) & 0xFFFF
+        caller.frames += caller.receiver.receive(packet, caller.now, is_audio=True)
+        caller.now += 0.02
+    assert [frame.payload[0] for frame in caller.frames] == list(range(50))
+    assert caller.receiver.repeated + caller.receiver.buffer.duplicates == 50
+    assert caller.receiver.lost == 0
+
+
+def test_a_sender_whose_timestamps_stand_still_is_heard() -> None:
+    caller = Caller()
+    for _ in range(60):
+        caller.send()
+        caller.timestamp = 1000
+    assert sum(bool(frame.payload) for frame in caller.frames) >= 9
 
 
 @pytest.mark.report("BR-052")
@@ -205,3 +316,82 @@ def test_a_packet_that_is_absurdly_long_is_cut() -> None:
     caller = Caller()
     caller.send(b"a" * 9000)
     assert caller.take()[0].duration_ms == 200
+
+
+# The whole of it on a bad network.
+
+
+def journey(seed: int, *, loss: float, jitter_ms: float, twice: float, packets: int):
+    """Return ``(arrival, packet)`` in the order of arrival, and how many were sent on their way."""
+    rng = random.Random(seed)
+    sent = []
+    for number in range(packets):
+        packet = RtpPacket(
+            0, False, number & 0xFFFF, number * 160 & 0xFFFF_FFFF, 1, bytes([number % 251 + 1]) * 160
+        )
+        copies = 0 if number and rng.random() < loss else 2 if rng.random() < twice else 1
+        sent += [(100 + number * 0.02 + rng.uniform(0, jitter_ms / 1000), packet) for _ in range(copies)]
+    return sorted(sent, key=lambda each: each[0])
+
+
+def listen(arrivals, *, until: float) -> tuple[StreamReceiver, list[AudioFrame]]:
+    """Deliver packets when they arrive, with a tick every 20 ms, as a media stream does."""
+    receiver, frames, tick = StreamReceiver(), [], 100.01
+    for now, packet in [*arrivals, (until, None)]:
+        while tick <= now:
+            frames += receiver.expire(tick) or receiver.fill(tick)
+            tick += 0.02
+        if packet is not None:
+            frames += receiver.receive(packet, now, is_audio=True)
+    return receiver, frames
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(0, 10_000),
+    st.sampled_from([0.0, 0.03, 0.1, 0.3]),
+    st.sampled_from([0, 20, 60, 150, 400]),
+    st.sampled_from([0.0, 0.05]),
+)
+def test_on_any_network_nothing_is_out_of_order_twice_or_unaccounted_for(
+    seed, loss, jitter_ms, twice
+) -> None:
+    arrivals = journey(seed, loss=loss, jitter_ms=jitter_ms, twice=twice, packets=300)
+    receiver, frames = listen(arrivals, until=107.0)
+    assert joined(frames)
+    order = [frame.payload[0] for frame in frames if frame.payload]
+    numbers, last = [], -1
+    for value in order:  # the bytes name the packets up to a turn of 251
+        last += (value - 1 - last) % 251
+        numbers.append(last)
+    assert numbers == sorted(set(numbers))
+    buffer = receiver.buffer
+    assert len(order) + buffer.late + buffer.duplicates + receiver.discarded + receiver.repeated == len(
+        arrivals
+    )
+    time_ms = (107 - arrivals[0][0]) * 1000
+    ahead_ms = frames[-1].at_ms + frames[-1].duration_ms - time_ms
+    assert -280 <= ahead_ms <= 520
+    assert buffer.held == 0
+
+
+@pytest.mark.report("BR-179")
+def test_half_an_hour_of_loss_and_jitter_has_its_length_at_the_end() -> None:
+    arrivals = journey(7, loss=0.02, jitter_ms=60, twice=0.0001, packets=90_000)
+    receiver, frames = listen(arrivals, until=100 + 1800)
+    heard_ms = sum(frame.duration_ms for frame in frames)
+    assert abs(heard_ms - 1_800_000) < 100
+    assert joined(frames)
+    assert receiver.buffer.late <= 5
+    assert receiver.concealed == pytest.approx(receiver.lost * 160, rel=0.02)
+
+
+def test_after_a_bad_minute_the_wait_is_short_again() -> None:
+    bad = journey(1, loss=0.05, jitter_ms=190, twice=0.0, packets=500)
+    calm = [
+        (100 + number * 0.02, RtpPacket(0, False, number, number * 160, 1, b"x" * 160))
+        for number in range(500, 3000)
+    ]
+    receiver, frames = listen([*bad, *calm], until=160.0)
+    assert receiver.delay.target == 0.04
+    assert joined(frames)
