@@ -61,7 +61,7 @@ class _Row(NamedTuple):
     ssrc: int
     sequence: int
     since: float
-    count: int
+    length: int
 
 
 class SourceLock:
@@ -166,5 +166,5 @@ class SourceLock:
         ):
             self._row = _Row(source, ssrc, sequence, now, 1)
             return False
-        self._row = _Row(source, ssrc, sequence, row.since, row.count + 1)
-        return row.count + 1 >= _ROW
+        self._row = _Row(source, ssrc, sequence, row.since, row.length + 1)
+        return row.length + 1 >= _ROW
