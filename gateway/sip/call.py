@@ -18,18 +18,21 @@ from functools import partial
 
 from gateway.sip.authorizer import Authorizer
 from gateway.sip.body import UnsupportedBody, find_sdp
-from gateway.sip.checks import UNSUPPORTED_MEDIA
+from gateway.sip.checks import UNSUPPORTED_MEDIA, extensions
 from gateway.sip.dialog import Dialog
 from gateway.sip.errors import LocalProtocolError
 from gateway.sip.events import CallConfirmed, CallEnded, CallReoffered, EndReason
 from gateway.sip.exchange import Exchange, Way
 from gateway.sip.flow import Flow
+from gateway.sip.info import receive_info
 from gateway.sip.invite_server import InviteServerTransaction
 from gateway.sip.kit import ExtraHeaders, Kit
 from gateway.sip.message import Request, Response
+from gateway.sip.policy import ANYBODY, PeerPolicy
 from gateway.sip.referral import Referral
 from gateway.sip.reoffer import Reoffer
 from gateway.sip.respond import ALLOW
+from gateway.sip.session import Session
 from gateway.sip.text import require_safe
 from gateway.sip.transaction import (
     AckReceived,
@@ -66,6 +69,7 @@ class Call:
         kit: Shared parts of the user agent.
         changed: Called when a transaction of the call changed it.
         state: ``OFFERED`` or ``CALLING``.
+        policy: Of the peer.
     """
 
     def __init__(
@@ -77,16 +81,21 @@ class Call:
         kit: Kit,
         changed: Callable[[Call], None],
         state: CallState,
+        policy: PeerPolicy = ANYBODY,
     ) -> None:
         self.handle = handle
         self.dialog = dialog
         self.state = state
         self.transfer = Transfer(self, kit)
         self.referral = Referral(self, kit)
+        self.session = Session(self, kit, policy.terms(kit.settings.session))
         self.flow = flow
+        self.description = b""
+        """Our session description, as it was last agreed on."""
         self.authorizer = Authorizer(None, kit.token)
         self.our_offer = Reoffer(self, kit, owner=state is CallState.CALLING)
         self._kit = kit
+        self._policy = policy
         self._changed = changed
         self._unacked: UnackedAnswer | None = None
         self._reoffer: Served | None = None
@@ -140,8 +149,7 @@ class Call:
             self.dialog.refresh_target(served.request)
             self._accept(served, sdp, ours_offered=not self._reoffer_had_sdp, now=now)
         else:
-            self.dialog.refresh_target(served.request)
-            self._kit.respond(served, 200, contact=self.dialog.contact, body=sdp, now=now)
+            self._accept_update(served, sdp, now=now)
 
     def answer_refer(self, status: int, *, now: float) -> None:
         """Answer the peer's REFER, or tell how it went; see :meth:`Referral.answer`."""
@@ -176,9 +184,10 @@ class Call:
                 self._receive_offer(served, now)
             case "REFER":
                 self.referral.receive(served, now=now)
-            case "INFO" if "Info-Package" in request.headers:
-                # We advertise no package (RFC 6086, section 4.2.2); a bare INFO is fine.
-                self._kit.respond(served, 469, extra=(("Recv-Info", ""),), now=now)
+            case "INFO":
+                receive_info(self.handle, served, self._kit, now=now)
+            case "PRACK":
+                self._receive_prack(served, now)
             case _:
                 self._kit.respond(served, 200, extra=(("Allow", ALLOW),), now=now)
 
@@ -197,7 +206,8 @@ class Call:
     # Time.
 
     def next_timeout(self) -> float | None:
-        times = [self.transfer.next_timeout(), self.referral.next_timeout(), self.our_offer.next_timeout()]
+        parts = self.transfer, self.referral, self.our_offer, self.session
+        times = [part.next_timeout() for part in parts]
         if self._unacked is not None:
             times.append(self._unacked.next_timeout())
         if self._reoffer is not None:
@@ -208,6 +218,7 @@ class Call:
         self.transfer.handle_timeout(now=now)
         self.referral.handle_timeout(now=now)
         self.our_offer.handle_timeout(now=now)
+        self.session.handle_timeout(now=now)
         if self._reoffer is not None and now >= self._reoffer_by:
             served, self._reoffer = self._reoffer, None
             self._kit.refuse(served, 500, "the offer was not answered in time", now=now)
@@ -231,14 +242,16 @@ class Call:
 
     def _receive_offer(self, served: Served, now: float) -> None:
         request = served.request
+        if (small := self.session.judge(request)) is not None:
+            self._kit.refuse(served, small.status, small.why, extra=small.headers, now=now)
+            return
         try:
             offer = find_sdp(request.headers, request.body)
         except UnsupportedBody as error:
             self._kit.refuse(served, 415, str(error), extra=UNSUPPORTED_MEDIA, now=now)
             return
         if request.method == "UPDATE" and offer is None:
-            self.dialog.refresh_target(request)
-            self._kit.respond(served, 200, contact=self.dialog.contact, now=now)
+            self._accept_update(served, b"", now=now)
             return
         if self.state in {CallState.OFFERED, CallState.CALLING} or self._reoffer is not None:
             # 14.2 and RFC 3311, 5.2: an offer is still unanswered. A random wait, so that it works out.
@@ -261,17 +274,33 @@ class Call:
 
     def _accept(self, served: Served, sdp: bytes, *, ours_offered: bool, now: float) -> None:
         """Send the 2xx of an INVITE and keep sending it."""
+        self.description = sdp
         response = self._kit.responder.build(
             served.request,
             200,
             tag=self.dialog.local_tag,
             contact=self.dialog.contact,
-            extra=(*self.dialog.record_route, ("Allow", ALLOW)),
+            extra=(*self.dialog.record_route, ("Allow", ALLOW), *self._agreed(served.request, now)),
             body=sdp,
         )
         timers = self._kit.settings.timers
         self._unacked = UnackedAnswer(served, response, ours_offered=ours_offered, timers=timers, now=now)
         self._kit.transactions.respond(served, response, now=now)
+
+    def _accept_update(self, served: Served, sdp: bytes, *, now: float) -> None:
+        """Send the 200 of an UPDATE."""
+        self.description = sdp or self.description
+        self.dialog.refresh_target(served.request)
+        extra = (("Allow", ALLOW), *self._agreed(served.request, now))
+        self._kit.respond(served, 200, contact=self.dialog.contact, extra=extra, body=sdp, now=now)
+
+    def _agreed(self, request: Request, now: float) -> ExtraHeaders:
+        """Return Supported and the session timer for a 2xx to INVITE or UPDATE."""
+        return self._supported, *self.session.answer(request, now=now)
+
+    def _receive_prack(self, served: Served, now: float) -> None:
+        """Answer a PRACK that no response of ours has asked for (RFC 3262, section 3)."""
+        self._kit.refuse(served, 481, "a PRACK of nothing", now=now)
 
     def _confirm(self, answer: bytes | None, now: float) -> None:
         unacked, self._unacked = self._unacked, None
@@ -325,6 +354,7 @@ class Call:
             return
         self.state = CallState.ENDED
         self.our_offer.end()
+        self.session.stop()
         if not keep_unacked:
             self._unacked = None
         if self._reoffer is not None:
@@ -432,6 +462,28 @@ class Call:
     def offer_pending(self) -> bool:
         """Whether an offer of the peer is unanswered, or our 2xx to its INVITE has no ACK."""
         return self._reoffer is not None or self._unacked is not None
+
+    def follow(self, response: Response) -> None:
+        """Take the Contact of a 2xx to an INVITE or UPDATE of ours (12.2.1.2)."""
+        self.dialog.refresh_target(response)
+
+    def refresh_by_invite(self, *, now: float) -> bool:
+        """Send our last description again; ``False`` while an offer is open (RFC 4028, section 7.4)."""
+        if self.state is not CallState.CONFIRMED or self.offer_pending or self.our_offer.live:
+            return False
+        self.our_offer.start(self.description, refreshes=True, now=now)
+        return True
+
+    def described(self, sdp: bytes) -> None:
+        self.description = sdp
+
+    def offer_headers(self) -> ExtraHeaders:
+        """Return what an UPDATE or re-INVITE of ours says beside its description."""
+        return (("Allow", ALLOW), self._supported, *self.session.refresh())
+
+    @property
+    def _supported(self) -> tuple[str, str]:
+        return "Supported", ", ".join(extensions(self._policy))
 
     def changed(self) -> None:
         self._changed(self)

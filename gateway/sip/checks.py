@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from gateway.sip.body import SDP_TYPE
 from gateway.sip.message import Request
-from gateway.sip.respond import ACCEPT, ALLOW, ALLOWED_METHODS
+from gateway.sip.policy import ANYBODY, PeerPolicy
+from gateway.sip.respond import ACCEPT, ALLOW, ALLOWED_METHODS, EXTENSIONS
 from gateway.sip.uri import scheme_of
 
 _SCHEMES = frozenset({"sip", "sips", "tel"})
@@ -24,7 +25,12 @@ class Refusal:
 UNSUPPORTED_MEDIA = ("Accept", ACCEPT), ("Accept-Encoding", "identity")
 
 
-def inspect(request: Request) -> Refusal | None:
+def extensions(policy: PeerPolicy) -> tuple[str, ...]:
+    """Return the option tags that a peer may require, which are also those of our Supported header."""
+    return tuple(tag for tag in EXTENSIONS if policy.session_timers or tag != "timer")
+
+
+def inspect(request: Request, policy: PeerPolicy = ANYBODY) -> Refusal | None:
     """
     Judge a request other than ACK and CANCEL in the order of RFC 3261, section 8.2.
 
@@ -35,9 +41,10 @@ def inspect(request: Request) -> Refusal | None:
         return Refusal(405, f"method {request.method[:40]}", (("Allow", ALLOW),))
     if scheme_of(request.uri) not in _SCHEMES:
         return Refusal(416, "the scheme of the Request-URI")
-    required = request.headers.tokens("Require")
-    if required:  # we serve no extension that has an option tag, and name none in Supported
-        return Refusal(420, "a required extension", (("Unsupported", ", ".join(required)),))
+    known = extensions(policy)
+    unsupported = [tag for tag in request.headers.tokens("Require") if tag not in known]
+    if unsupported:
+        return Refusal(420, "a required extension", (("Unsupported", ", ".join(unsupported)),))
     if request.method in {"INVITE", "UPDATE"} and not _accepts_sdp(request):
         return Refusal(406, "SDP is not accepted")
     return None

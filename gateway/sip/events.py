@@ -108,6 +108,15 @@ class RequestAnswered:
 
 
 @dataclass(frozen=True, slots=True)
+class InfoReceived:
+    """A key press came in an INFO; ``digit`` is one of ``0`` to ``9``, ``*``, ``#``, ``A`` to ``D``."""
+
+    call: str
+    digit: str
+    duration_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class ReferAnswered:
     """The final response to our REFER; 408 stands for none at all."""
 
@@ -165,6 +174,7 @@ SipEvent: TypeAlias = (
     | ReofferAnswered
     | CallEnded
     | RequestAnswered
+    | InfoReceived
     | ReferAnswered
     | ReferProgressed
     | ReferReceived

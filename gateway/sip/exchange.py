@@ -47,6 +47,7 @@ class Exchange:
         compose: Builds each try.
         number: Gives the CSeq of the first try and of each that answers a challenge (8.1.3.5).
         authorizer: Answers challenges.
+        amend: Says of another refusal whether the request, composed anew, is worth sending again.
         handler: Hears of it.
     """
 
@@ -58,6 +59,7 @@ class Exchange:
         compose: Composer,
         number: Callable[[], int],
         authorizer: Authorizer,
+        amend: Callable[[Response], bool] | None = None,
         handler: Handler,
     ) -> None:
         self._kit = kit
@@ -65,6 +67,7 @@ class Exchange:
         self._compose = compose
         self._number = number
         self._authorizer = authorizer
+        self._amend = amend
         self._handler = handler
         self._tries = Tries()
         self._attempt = 0
@@ -155,7 +158,8 @@ class Exchange:
     def _try_again(self, response: Response, now: float) -> bool:
         if self._stopped or response.status < 300:
             return False
-        if is_challenge(response) and self._authorizer.take(response, self._tries):
+        challenged = is_challenge(response) and self._authorizer.take(response, self._tries)
+        if challenged or (self._amend is not None and self._amend(response)):
             self._cseq = self._number()
             self._send(now)
             return True

@@ -21,6 +21,7 @@ from gateway.sip.exchange import Exchange, Way
 from gateway.sip.flow import Flow
 from gateway.sip.kit import Kit
 from gateway.sip.message import Request, Response
+from gateway.sip.policy import ANYBODY, PeerPolicy
 from gateway.sip.respond import ALLOW, contact_uri
 from gateway.sip.target import Target
 from gateway.sip.text import require_safe
@@ -41,6 +42,7 @@ class OutgoingCall(Call):
         sdp: Our offer.
         ring_for: Seconds until the INVITE is cancelled.
         kit: Shared parts of the user agent.
+        policy: Of the peer.
         changed: Called when a transaction of the call changed it.
     """
 
@@ -52,12 +54,21 @@ class OutgoingCall(Call):
         sdp: bytes,
         ring_for: float,
         kit: Kit,
+        policy: PeerPolicy = ANYBODY,
         changed: Callable[[Call], None],
     ) -> None:
         first = target.flows[0]
         contact = contact_uri(kit.settings, first, target.user)
         dialog = Dialog.placing(target, call_id=kit.token(), local_tag=kit.token(), contact=contact)
-        super().__init__(handle, dialog=dialog, flow=first, kit=kit, changed=changed, state=CallState.CALLING)
+        super().__init__(
+            handle,
+            dialog=dialog,
+            flow=first,
+            kit=kit,
+            changed=changed,
+            state=CallState.CALLING,
+            policy=policy,
+        )
         if target.credentials is not None:
             self.authorizer.use(target.credentials)
         self._seed = dialog
@@ -78,6 +89,7 @@ class OutgoingCall(Call):
             compose=self._compose,
             number=dialog.next_cseq,
             authorizer=self.authorizer,
+            amend=self.session.timer.raise_to,
             handler=self._on_invite_event,
         )
 
@@ -157,7 +169,7 @@ class OutgoingCall(Call):
         self._seed.contact = contact_uri(self._kit.settings, flow, self._target.user)
         self._early.clear()  # what rang at an earlier address, or before a challenge, rings no more
         request = self._seed.request("INVITE", cseq=cseq, branch=branch, transport=flow.transport)
-        extra = (("Allow", ALLOW), ("Supported", "100rel"), *self._target.headers)
+        extra = (("Allow", ALLOW), self._supported, *self.session.opening(), *self._target.headers)
         return self._kit.finish(request, extra, self._offer)
 
     def _on_invite_event(self, event: TransactionEvent, now: float) -> None:
@@ -221,11 +233,11 @@ class OutgoingCall(Call):
         if self._accepted is not None and tag == self._accepted.remote_tag:
             self.acknowledge(self._accepted, self._invite.request, cseq)
         elif self.state is CallState.CALLING:
-            self._confirm_answer(response)
+            self._confirm_answer(response, now)
         else:
             self._turn_away(response, now)
 
-    def _confirm_answer(self, response: Response) -> None:
+    def _confirm_answer(self, response: Response, now: float) -> None:
         early = self._early.get(response.to.tag)
         if early is None:
             early = EarlyDialog(self._seed.answered_by(response))
@@ -234,6 +246,8 @@ class OutgoingCall(Call):
         self.dialog = self._accepted = early.dialog
         self.state = CallState.CONFIRMED
         self.acknowledge(early.dialog, self._invite.request, response.cseq.number)
+        self.description = self._offer
+        self.session.accepted(response, now=now)
         self._early.clear()
         # The answer of a reliable 18x need not be said again; where it is and differs, the later one counts.
         self._kit.events.append(CallAccepted(self.handle, sdp_of(response) or early.sdp))

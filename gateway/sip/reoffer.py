@@ -1,5 +1,6 @@
 """
-Our own re-INVITE: a new offer in a call that is up (RFC 3261, section 14.1; RFC 6141).
+Our own re-INVITE: a new offer in a call that is up (RFC 3261, section 14.1; RFC 6141), or the last
+description again, to refresh the session (RFC 4028).
 
 At most one at a time. Where the peer's offer is under way already, ours waits a random while and is
 sent then; the same after a 491.
@@ -18,7 +19,7 @@ from gateway.sip.events import ReofferAnswered
 from gateway.sip.exchange import Exchange
 from gateway.sip.kit import ExtraHeaders, Kit
 from gateway.sip.message import Request, Response
-from gateway.sip.respond import ALLOW
+from gateway.sip.session import Session
 from gateway.sip.transaction import ResponseReceived, Terminated, TransactionEvent
 
 MAX_TRIES: Final = 6
@@ -35,6 +36,17 @@ class Reoffering(Protocol):
 
     @property
     def dialog(self) -> Dialog: ...
+
+    @property
+    def session(self) -> Session: ...
+
+    def offer_headers(self) -> ExtraHeaders:
+        """What a re-INVITE or UPDATE of ours says beside the description."""
+        ...
+
+    def described(self, sdp: bytes) -> None:
+        """Our description is this from now on."""
+        ...
 
     @property
     def offer_pending(self) -> bool:
@@ -55,6 +67,8 @@ class Reoffering(Protocol):
 
     def hang_up_lost(self, *, now: float) -> None: ...
 
+    def changed(self) -> None: ...
+
 
 class Reoffer:
     """
@@ -71,6 +85,9 @@ class Reoffer:
         self._kit = kit
         self._owner = owner
         self._sdp = b""
+        self._refreshes = False
+        self._next = b""
+        """An offer that came while a refresh was under way."""
         self._tries = 0
         self._request: Exchange | None = None
         self._retry_at: float | None = None
@@ -86,19 +103,28 @@ class Reoffer:
         """Whether the outcome of an offer is still open."""
         return self.in_flight or self._retry_at is not None
 
-    def start(self, sdp: bytes, *, now: float) -> None:
-        """Offer ``sdp`` now, or as soon as the peer's own offer is through."""
+    def start(self, sdp: bytes, *, refreshes: bool = False, now: float) -> None:
+        """
+        Offer ``sdp`` now, or as soon as another offer is through.
+
+        ``refreshes``: it is what we said last. Only an answer is reported then; a failure is the session's.
+        """
         if not sdp:
             raise LocalProtocolError("an offer needs a session description")
         if self.live:
-            raise LocalProtocolError("an offer of ours is still unanswered")
+            if not self._refreshes or self._next:
+                raise LocalProtocolError("an offer of ours is still unanswered")
+            self._next = sdp
+            return
         self._sdp = sdp
+        self._refreshes = refreshes
         self._tries = 0
         self._attempt(now)
 
     def end(self) -> None:
         """The call has ended: try no more. An INVITE under way still gets its ACK."""
         self._retry_at = self._answer_by = None
+        self._next = b""
         if self._request is not None:
             self._request.stop()
 
@@ -134,7 +160,7 @@ class Reoffer:
         self._tries += 1
         # Timer B and a peer that is slow with its final response: whichever is later has to be over.
         self._answer_by = now + 2 * self._kit.settings.timers.limit
-        extra = (("Allow", ALLOW),)
+        extra = self._call.offer_headers()
         self._request = self._call.send("INVITE", extra, self._on_event, body=self._sdp, now=now)
 
     def _wait(self, now: float) -> None:
@@ -152,7 +178,9 @@ class Reoffer:
                 if self.in_flight:
                     self._answer_by = None
                     self._call.dialog.refresh_target(response)
-                    self._report(response.status, sdp_of(response))
+                    self._call.described(self._sdp)
+                    self._call.session.accepted(response, now=now)
+                    self._report(response.status, sdp_of(response), now)
             case ResponseReceived(response) if self.in_flight:
                 self._answer_by = None
                 self._refused(response, now)
@@ -160,6 +188,7 @@ class Reoffer:
                 self._lose(408, now)
             case _:
                 return  # the end of the transaction, or of a call that is over
+        self._call.changed()
 
     def _refused(self, response: Response, now: float) -> None:
         wait = _retry_after(response)
@@ -169,21 +198,30 @@ class Reoffer:
             self._retry_at = now + wait
         elif response.status in {408, 481}:
             self._lose(response.status, now)
+        elif self._tries < MAX_TRIES and self._call.session.timer.raise_to(response):
+            self._attempt(now)
         else:
-            self._report(response.status, None)
+            if self._refreshes:
+                self._call.session.refused(response, now=now)
+            self._report(response.status, None, now)
 
     def _lose(self, status: int, now: float) -> None:
         """The peer knows the dialog no more, or is gone (12.2.1.2)."""
         self._answer_by = None
-        self._report(status, None)
+        self._next = b""
+        self._report(status, None, now)
         self._call.hang_up_lost(now=now)
 
     def _acknowledge(self, response: Response) -> None:
         if self._request is not None:
             self._call.acknowledge(self._call.dialog, self._request.request, response.cseq.number)
 
-    def _report(self, status: int, sdp: bytes | None) -> None:
-        self._kit.events.append(ReofferAnswered(self._call.handle, status, sdp))
+    def _report(self, status: int, sdp: bytes | None, now: float) -> None:
+        if sdp is not None or not self._refreshes:
+            self._kit.events.append(ReofferAnswered(self._call.handle, status, sdp))
+        if self._next:
+            sdp, self._next = self._next, b""
+            self.start(sdp, now=now)
 
 
 def _retry_after(response: Response) -> int | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from typing import Final
 
 from gateway.sip.fields import Via
 from gateway.sip.flow import Flow
@@ -13,9 +14,11 @@ from gateway.sip.settings import UaSettings
 from gateway.sip.text import split_outside
 from gateway.sip.uri import join_host_port
 
-ALLOW = "INVITE, ACK, BYE, CANCEL, OPTIONS, NOTIFY, REFER, INFO, UPDATE"
+ALLOW = "INVITE, ACK, BYE, CANCEL, OPTIONS, NOTIFY, REFER, INFO, UPDATE, PRACK"
 """What :mod:`gateway.sip.ua` serves, and nothing else."""
 ACCEPT = "application/sdp, multipart/mixed, multipart/related, multipart/alternative, message/sipfrag"
+EXTENSIONS: Final = ("timer", "100rel")
+"""Option tags that we serve: RFC 4028 and 3262."""
 ALLOWED_METHODS = frozenset(ALLOW.split(", "))
 
 

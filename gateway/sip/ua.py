@@ -13,18 +13,21 @@ from collections.abc import Callable, Iterable, Iterator
 from gateway.sip.agenda import Agenda
 from gateway.sip.body import UnsupportedBody, find_sdp
 from gateway.sip.call import Call, CallState, reason_of
-from gateway.sip.checks import UNSUPPORTED_MEDIA, inspect
+from gateway.sip.checks import UNSUPPORTED_MEDIA, extensions, inspect
 from gateway.sip.dialog import Dialog, DialogKey, dialog_key
 from gateway.sip.errors import LocalProtocolError
 from gateway.sip.events import CallOffered, MessageDropped, RequestRefused, SipEvent
 from gateway.sip.flow import Flow, Outgoing
 from gateway.sip.incoming import IncomingCall
+from gateway.sip.info import DTMF_TYPES
 from gateway.sip.kit import Kit
 from gateway.sip.message import Request, Response
 from gateway.sip.outgoing import OutgoingCall
 from gateway.sip.own_request import OwnRequest, Series
 from gateway.sip.parser import ParseError, parse_message
+from gateway.sip.policy import PeerPolicy, Policies, same_for_all
 from gateway.sip.respond import ACCEPT, ALLOW, Responder, contact_uri, way_back, with_source
+from gateway.sip.session_timer import judge as judge_session
 from gateway.sip.settings import UaSettings
 from gateway.sip.target import Credentials, Target
 from gateway.sip.transactions import Served, Transactions
@@ -57,6 +60,7 @@ class UserAgent:
         self._requests: dict[str, OwnRequest] = {}
         self._agenda: Agenda[Call] = Agenda()
         self._draining = False
+        self._policies: Policies = same_for_all
 
     # Figures for metrics.
 
@@ -137,6 +141,16 @@ class UserAgent:
         """Send 180."""
         return self._command(call, lambda it: _incoming(it).ring(now=now))
 
+    def progress(self, call: str, sdp: bytes, *, now: float) -> bool:
+        """
+        Send 183 with our answer: the caller hears our sound before the call is taken.
+
+        The 200 has to carry the same description. Only for an INVITE that made an offer.
+        """
+        if not sdp:
+            raise LocalProtocolError("early media needs a session description")
+        return self._command(call, lambda it: _incoming(it).progress(sdp, now=now))
+
     def answer(self, call: str, sdp: bytes, *, now: float) -> bool:
         """Send 200 with our answer, or with our offer if the INVITE had none; again until the ACK comes."""
         if not sdp:
@@ -184,6 +198,7 @@ class UserAgent:
                 sdp=sdp,
                 ring_for=ring_for,
                 kit=self._kit,
+                policy=self._policies(target.flows[0]),
                 changed=self._settle,
             )
             call.start(now=now)
@@ -274,6 +289,10 @@ class UserAgent:
         """Answer a re-INVITE or UPDATE with SDP; ``None`` refuses it with 488 and leaves the session."""
         return self._command(call, lambda it: it.answer_reoffer(sdp, now=now))
 
+    def treat(self, policies: Policies) -> None:
+        """From now on treat each new request as ``policies`` says for the flow that it comes on."""
+        self._policies = policies
+
     def drain(self, active: bool) -> None:
         """Refuse OPTIONS and new calls with 503 from now on, or serve them again."""
         self._draining = active
@@ -303,18 +322,19 @@ class UserAgent:
         # Only an INVITE is harmful twice; some devices ping with the same CSeq for ever.
         merged = request.method == "INVITE" and not request.to.tag and self._transactions.is_merged(request)
         served = self._transactions.serve(request, back, fallback, now=now)
+        policy = self._policies(flow)
         if request.method == "CANCEL":
             self._receive_cancel(served, now)
-        elif (refusal := inspect(request)) is not None:
+        elif (refusal := inspect(request, policy)) is not None:
             self._refuse(served, refusal.status, refusal.why, now, extra=refusal.headers)
         elif merged:
             self._refuse(served, 482, "it came before on another path", now)
         elif request.to.tag:
             self._receive_in_dialog(served, flow, now)
         elif request.method == "INVITE":
-            self._receive_invite(served, flow, now)
+            self._receive_invite(served, flow, policy, now)
         elif request.method == "OPTIONS":
-            self._receive_options(served, flow, now)
+            self._receive_options(served, flow, policy, now)
         else:
             self._refuse(served, 481, f"{request.method} outside a dialog", now)
 
@@ -359,21 +379,31 @@ class UserAgent:
         call.receive(served, flow, now=now)
         self._settle(call)
 
-    def _receive_options(self, served: Served, flow: Flow, now: float) -> None:
+    def _receive_options(self, served: Served, flow: Flow, policy: PeerPolicy, now: float) -> None:
         if self._draining:
             self._refuse(served, 503, "draining", now, extra=self._retry_after)
             return
-        extra = (("Allow", ALLOW), ("Accept", ACCEPT))
+        extra = (
+            ("Allow", ALLOW),
+            ("Accept", ", ".join((ACCEPT, *DTMF_TYPES))),
+            ("Supported", ", ".join(extensions(policy))),
+        )
         contact = contact_uri(self._settings, flow)
         self._kit.respond(served, 200, tag=self._token(), contact=contact, extra=extra, now=now)
 
-    def _receive_invite(self, served: Served, flow: Flow, now: float) -> None:
+    def _receive_invite(self, served: Served, flow: Flow, policy: PeerPolicy, now: float) -> None:
         request = served.request
         if self._draining:
             self._refuse(served, 503, "draining", now, extra=self._retry_after)
             return
         if self._is_known(request):
             self._refuse(served, 482, "its call is already up", now)
+            return
+        if len(self._dialogs) >= self._settings.max_dialogs:
+            self._refuse(served, 503, "too many dialogs", now, extra=self._retry_after)
+            return
+        if (small := judge_session(request, policy.terms(self._settings.session))) is not None:
+            self._refuse(served, small.status, small.why, now, extra=small.headers)
             return
         try:
             offer = find_sdp(request.headers, request.body)
@@ -395,6 +425,7 @@ class UserAgent:
             flow=flow,
             offer=offer,
             kit=self._kit,
+            policy=policy,
             changed=self._settle,
             now=now,
         )

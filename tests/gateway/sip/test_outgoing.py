@@ -34,7 +34,8 @@ def test_the_invite_says_whom_from_whom_and_what_we_offer(rig):
     assert invite["cseq"] == "1 INVITE"
     assert invite["p-asserted-identity"] == "<sip:+12025550199@gw.example>"
     assert invite["content-type"] == "application/sdp"
-    assert invite["supported"] == "100rel"
+    assert invite["supported"] == "timer, 100rel"
+    assert (invite["session-expires"], invite["min-se"]) == ("1800", "90")
     assert "UPDATE" in invite["allow"]
     assert invite.body.encode() == ANSWER
     assert rig.outgoing[-1].flow == FIRST

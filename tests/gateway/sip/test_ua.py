@@ -34,9 +34,10 @@ def test_options_is_answered_with_contact_and_allow_and_makes_no_call():
 
     assert ok.status == 200
     assert ok["contact"] == "<sip:gw.example:5060>"
-    assert ok["allow"] == "INVITE, ACK, BYE, CANCEL, OPTIONS, NOTIFY, REFER, INFO, UPDATE"
+    assert ok["allow"] == "INVITE, ACK, BYE, CANCEL, OPTIONS, NOTIFY, REFER, INFO, UPDATE, PRACK"
     assert "application/sdp" in ok["accept"]
-    assert ok["supported"] == ""
+    assert ok["supported"] == "timer, 100rel"
+    assert "application/dtmf-relay" in ok["accept"]
     assert ok.tag("to")
     assert rig.ua.active_calls == 0
     assert rig.events() == []
@@ -56,7 +57,7 @@ def test_while_draining_options_and_new_calls_get_503_and_old_calls_go_on(rig):
     assert statuses(rig.feed(request("OPTIONS", branch="p", call_id="ping"))) == [200]
 
 
-@pytest.mark.parametrize("method", ["BYE", "INFO", "UPDATE", "NOTIFY"])
+@pytest.mark.parametrize("method", ["BYE", "INFO", "UPDATE", "NOTIFY", "PRACK"])
 def test_what_needs_a_dialog_gets_481_without_one(rig, method):
     for to_tag in ("", "nobody"):
         (refused,) = rig.feed(request(method, branch=f"x{to_tag}", to_tag=to_tag, cseq=2))
