@@ -182,7 +182,7 @@ class SipLine:
         codecs = self.settings.codecs.get(info.trunk, ("PCMU", "PCMA"))
         host = self.settings.public_host or event.flow.local[0]
         try:
-            lease = self._pool.lease(self._clock())
+            lease = self._pool.lease(self._clock(), ipv6=":" in host)
         except PortsExhausted:
             return Refusal(503, "Service Unavailable", "ports_exhausted", retry_after_s=5)
         try:

@@ -278,7 +278,7 @@ class MediaStream:
             return
         try:
             transport.sendto(data, destination)
-        except OSError:
+        except (OSError, ValueError):  # ValueError: uvloop, for an address of another family
             self.send_errors += 1
 
     # In: one datagram.

@@ -173,9 +173,17 @@ class Pacer:
             handle.callback(at)
         except Exception as error:  # noqa: BLE001 - a fault in one call must not stop the media of all others
             self.remove(handle)
-            if handle.on_error is not None:
-                handle.on_error(error)
+            self._tell(handle, error)
             if self._on_error is not None:
                 self._on_error(error)
             elif self._loop is not None:
                 self._loop.call_exception_handler({"message": "a paced callback failed", "exception": error})
+
+    def _tell(self, handle: PacerHandle, error: Exception) -> None:
+        if handle.on_error is None:
+            return
+        try:
+            handle.on_error(error)
+        except Exception as second:  # noqa: BLE001 - nor must a fault while it is cleared up
+            if self._loop is not None:
+                self._loop.call_exception_handler({"message": "ending a line failed", "exception": second})

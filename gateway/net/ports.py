@@ -64,7 +64,6 @@ class PortPool:
 
     def __init__(self, first: int, last: int, *, quarantine_s: float = 5.0, host: str = "0.0.0.0") -> None:  # noqa: S104 - media comes from anywhere; the session checks its source
         self._host = host
-        self._family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self._quarantine_s = quarantine_s
         self._free = deque(range(first + first % 2, last, 2))
         self._resting: deque[tuple[float, int]] = deque()  # (when it is free again, port)
@@ -77,9 +76,13 @@ class PortPool:
         """How many pairs are in use."""
         return len(self._leased)
 
-    def lease(self, now: float) -> PortLease:
+    def lease(self, now: float, *, ipv6: bool = False) -> PortLease:
         """
         Bind and lease the pair that was not used for the longest time.
+
+        Args:
+            now: Monotonic seconds.
+            ipv6: For a call whose media goes over IPv6: bound to all its addresses in place of ``host``.
 
         Raises:
             PortsExhausted: Every pair is leased, resting or taken by another program.
@@ -88,7 +91,7 @@ class PortPool:
             self._free.append(self._resting.popleft()[1])
         for _ in range(len(self._free)):
             port = self._free.popleft()
-            sockets = self._bind_pair(port)
+            sockets = self._bind_pair(port, "::" if ipv6 else self._host)
             if sockets:
                 self._leased.add(port)
                 return PortLease(self, port, sockets)
@@ -107,14 +110,16 @@ class PortPool:
         self._leased.discard(lease.port)
         self._resting.append((now + self._quarantine_s, lease.port))
 
-    def _bind_pair(self, port: int) -> tuple[socket.socket, ...]:
+    def _bind_pair(self, port: int, host: str) -> tuple[socket.socket, ...]:
         """Bind both ports, or none."""
         bound: list[socket.socket] = []
         for number in (port, port + 1):
-            sock = socket.socket(self._family, socket.SOCK_DGRAM)
+            sock = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_DGRAM)
             sock.setblocking(False)
             try:
-                sock.bind((self._host, number))
+                if ":" in host:
+                    sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+                sock.bind((host, number))
             except OSError:
                 for other in (sock, *bound):
                     other.close()

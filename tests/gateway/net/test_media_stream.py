@@ -398,6 +398,16 @@ async def test_an_unreachable_peer_is_only_counted(line) -> None:
     assert line.stream.stats().rtp.sent >= 10
 
 
+async def test_an_address_of_another_family_is_only_counted(line) -> None:
+    line.stream.start(replace(line.media, remote=("::1", 9), remote_rtcp=("::1", 10)))
+    line.playout.enqueue(b"\x11" * 480, item_id="a")
+    line.playout.finish("a")
+    mark = line.playout.mark()
+    await line.peer.until(lambda: line.marks == [mark])
+    assert line.stream.stats().send_errors >= 3
+    assert line.events == []
+
+
 async def test_a_playout_that_is_not_g711_is_refused(lines) -> None:
     with pytest.raises(ValueError, match=r"G\.711"):
         await lines(PCM16_16K)

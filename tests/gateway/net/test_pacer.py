@@ -124,6 +124,27 @@ async def test_a_callback_that_raises_is_removed_and_reported_and_hurts_no_other
     pacer.remove(handle)
 
 
+async def test_a_fault_while_a_fault_is_cleared_up_does_not_stop_the_clock() -> None:
+    reports: list[dict[str, object]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: reports.append(context))
+    pacer = Pacer(on_error=lambda error: None)
+    served = asyncio.Event()
+
+    def broken(at: float) -> None:
+        raise ZeroDivisionError
+
+    def worse(error: Exception) -> None:
+        raise KeyError
+
+    for _ in range(4):
+        pacer.add(broken, on_error=worse)
+    handle = pacer.add(lambda at: served.set() if len(reports) == 4 else None)
+    async with asyncio.timeout(5):
+        await served.wait()
+    assert {type(report["exception"]) for report in reports} == {KeyError}
+    pacer.remove(handle)
+
+
 async def test_without_on_error_the_loop_hears_of_it() -> None:
     reports: list[dict[str, object]] = []
     reported = asyncio.Event()
