@@ -31,6 +31,7 @@ class Gateway(Process):
         settings: The YAML as a mapping; ``server`` gets the ports and may bring more of its own.
         folder: Where the YAML is written and the gateway runs.
         rtp_ports: How many ports the calls may use; two a call.
+        hosts: Where it listens for SIP, UDP and TCP; the first is the address of :attr:`sip`.
         env: Variables for ``${env:NAME}``.
     """
 
@@ -42,14 +43,15 @@ class Gateway(Process):
         *,
         rtp_ports: int = 100,
         env: Mapping[str, str] | None = None,
+        hosts: tuple[str, ...] = ("127.0.0.1",),
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
-        self.sip: Address = ("127.0.0.1", ports.take(2))
+        self.sip: Address = (hosts[0], ports.take(2))
         self.http: Address = ("127.0.0.1", ports.take(2))
         first = ports.take(rtp_ports)
         self.config = folder / "trunkline.yaml"
-        self.settings = with_ports(settings, self.sip, self.http, f"{first}-{first + rtp_ports - 1}")
+        self.settings = with_ports(settings, self.sip, self.http, f"{first}-{first + rtp_ports - 1}", hosts)
         self.write(self.settings)
         command = [COMMAND, "serve", str(self.config)]
         super().__init__(command, folder / "gateway.log", ready=self.is_ready, env=env, cwd=folder)
@@ -83,15 +85,21 @@ def read_metrics(text: str) -> dict[str, float]:
     return {name: float(value) for name, value in SAMPLE.findall(text)}
 
 
-def with_ports(settings: Mapping[str, object], sip: Address, http: Address, rtp: str) -> dict[str, object]:
+def with_ports(
+    settings: Mapping[str, object],
+    sip: Address,
+    http: Address,
+    rtp: str,
+    hosts: tuple[str, ...] = ("127.0.0.1",),
+) -> dict[str, object]:
     """Return settings whose ``server`` listens where the test wants it, keeping what it says otherwise."""
     server = settings.get("server", {})
     assert isinstance(server, Mapping)
-    host, port = sip
     own = server.get("sip", {})
+    places = [f"[{host}]:{sip[1]}" if ":" in host else f"{host}:{sip[1]}" for host in hosts]
     listening = {
-        "listen": [f"udp:{host}:{port}", f"tcp:{host}:{port}"],
-        "public_address": host,
+        "listen": [f"{transport}:{place}" for place in places for transport in ("udp", "tcp")],
+        "public_address": sip[0] if len(hosts) == 1 else "auto",
         "rtp_ports": rtp,
     }
     listen = {"sip": {**own, **listening}, "http": {"listen": f"{http[0]}:{http[1]}"}}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from tests.kit.sound import FRAME, Pcm, encode
 MAGIC = 0xA1B2C3D4
 ETHERNET = 1
 PAYLOAD_TYPES = {"PCMU": 0, "PCMA": 8}
+KEYS = "0123456789*#ABCD"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,25 +40,57 @@ def rtp(
     )
 
 
-def write_audio(path: Path, pcm: Pcm, *, codec: str = "PCMU", ssrc: int = 0x51515151) -> Path:
-    """Write audio as one RTP stream of 20 ms packets, which SIPp sends at the times that the file says."""
-    data = encode(pcm, codec)
-    frames = [data[at : at + FRAME] for at in range(0, len(data), FRAME)]
-    with path.open("wb") as file:
-        file.write(struct.pack("!IHHiIII", MAGIC, 2, 4, 0, 0, 65535, ETHERNET))
-        for number, frame in enumerate(frames):
-            packet = _datagram(
+def write_audio(
+    path: Path, pcm: Pcm, *, codec: str = "PCMU", ssrc: int = 0x51515151, ptime_ms: int = 20
+) -> Path:
+    """Write audio as one RTP stream, which SIPp sends at the times that the file says."""
+    data, size = encode(pcm, codec), FRAME * ptime_ms // 20
+    return write(
+        path,
+        (
+            (
+                number * ptime_ms / 1000,
                 rtp(
-                    frame,
+                    data[number * size : (number + 1) * size],
                     kind=PAYLOAD_TYPES[codec],
                     sequence=number + 1,
-                    timestamp=number * FRAME,
+                    timestamp=number * size,
                     ssrc=ssrc,
                     marker=number == 0,
-                )
+                ),
             )
-            seconds, micros = divmod(number * 20_000, 1_000_000)
-            file.write(struct.pack("!IIII", seconds, micros, len(packet), len(packet)) + packet)
+            for number in range(-(-len(data) // size))
+        ),
+    )
+
+
+def write_keys(path: Path, keys: str, *, kind: int = 101, ssrc: int = 0x51515151) -> Path:
+    """Write keys as RFC 4733 events: 120 ms each with the end three times, a new one each 300 ms."""
+    packets = []
+    for index, key in enumerate(keys):
+        for number in range(8):
+            length = min(number + 1, 6) * FRAME
+            body = struct.pack("!BBH", KEYS.index(key), (number >= 5) << 7 | 10, length)
+            packet = rtp(
+                body,
+                kind=kind,
+                sequence=index * 8 + number + 1,
+                timestamp=index * 2400,
+                ssrc=ssrc,
+                marker=number == 0,
+            )
+            packets.append((index * 0.3 + number * 0.02, packet))
+    return write(path, packets)
+
+
+def write(path: Path, packets: Iterable[tuple[float, bytes]]) -> Path:
+    """Write RTP packets, each with its time in seconds from the beginning."""
+    with path.open("wb") as file:
+        file.write(struct.pack("!IHHiIII", MAGIC, 2, 4, 0, 0, 65535, ETHERNET))
+        for at, packet in packets:
+            frame = _datagram(packet)
+            seconds, micros = divmod(round(at * 1e6), 1_000_000)
+            file.write(struct.pack("!IIII", seconds, micros, len(frame), len(frame)) + frame)
     return path
 
 

@@ -1,5 +1,5 @@
 """
-SIPp as the trunk: runs a scenario of ``tests/peers/scenarios`` and returns what it counted.
+SIPp as the trunk: runs a scenario and returns what it counted.
 
 SIPp plays audio from a pcap through raw sockets (it has to be root) and does not listen on the ports of its
 calls. :class:`Ears` can do so: it keeps what each call was sent, and the gateway gets no ICMP errors for it.
@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import csv
 import selectors
-import shutil
 import socket
 import subprocess
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -53,7 +53,7 @@ class Sipp:
     One run of SIPp. Starts at once; :meth:`wait` returns its outcome.
 
     Args:
-        scenario: Name of a file in ``tests/peers/scenarios`` without its ending.
+        scenario: Name of a file in ``tests/peers/scenarios`` without its ending, or a scenario's own text.
         target: The gateway's SIP address.
         folder: An empty folder for the scenario, its audio and SIPp's logs.
         calls: How many calls in all.
@@ -63,6 +63,9 @@ class Sipp:
         audio: What each caller says, from its ``play_pcap_audio`` on.
         tcp: One TCP connection for all calls instead of UDP.
         timeout: Seconds after which the run has failed.
+        host: SIPp's own address; its family is the target's.
+        lost: Percentage of messages, both ways, that SIPp throws away.
+        write_pcap: Writes what ``caller.pcap`` holds in place of ``audio``.
     """
 
     def __init__(
@@ -81,15 +84,25 @@ class Sipp:
         audio: Pcm | None = None,
         tcp: bool = False,
         timeout: float = 30.0,
+        host: str = "127.0.0.1",
+        lost: int = 0,
+        write_pcap: Callable[[Path], object] | None = None,
     ) -> None:
         self.folder, self.calls, self.timeout = folder, calls, timeout
         folder.mkdir(parents=True, exist_ok=True)
-        shutil.copy(SCENARIOS / f"{scenario}.xml", folder / "scenario.xml")
-        pcap.write_audio(folder / "caller.pcap", silence(0.02) if audio is None else audio)
+        text = scenario if "<" in scenario else (SCENARIOS / f"{scenario}.xml").read_text()
+        (folder / "scenario.xml").write_text(text)
+        if write_pcap is None:
+            pcap.write_audio(folder / "caller.pcap", silence(0.02) if audio is None else audio)
+        else:
+            write_pcap(folder / "caller.pcap")
         self.media_port = ports.take(STEP * (calls + 1))
         self.port = ports.take(2)
-        command = ["sipp", "-sf", "scenario.xml", f"{target[0]}:{target[1]}", "-nostdin"]
-        command += ["-i", "127.0.0.1", "-mi", "127.0.0.1", "-p", str(self.port), "-mp", str(self.media_port)]
+        place = f"[{target[0]}]" if ":" in target[0] else target[0]
+        command = ["sipp", "-sf", "scenario.xml", f"{place}:{target[1]}", "-nostdin"]
+        own = f"[{host}]" if ":" in host else host
+        command += ["-i", own, "-mi", host, "-p", str(self.port), "-mp", str(self.media_port)]
+        command += ["-lost", str(lost)] if lost else []
         command += [
             "-s",
             called,
