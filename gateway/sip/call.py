@@ -443,6 +443,13 @@ class Call:
                 ack.headers.add(name, value)
         self._kit.transactions.send_ack(self._kit.finish(ack), way.flow, way.fallback)
 
+    def accept_answer(self, invite: Request, response: Response, *, again: bool) -> None:
+        """Send the ACK of a 2xx to our re-INVITE; the first one's Contact and our offer count from now on."""
+        if not again:
+            self.follow(response)
+            self.description = invite.body
+        self.acknowledge(self.dialog, invite, response.cseq.number)
+
     def _way(self, dialog: Dialog) -> Way:
         return Way(*dialog.path(self.flow, return_to_source=self._kit.settings.return_to_source))
 
@@ -473,9 +480,6 @@ class Call:
             return False
         self.our_offer.start(self.description, refreshes=True, now=now)
         return True
-
-    def described(self, sdp: bytes) -> None:
-        self.description = sdp
 
     def offer_headers(self) -> ExtraHeaders:
         """Return what an UPDATE or re-INVITE of ours says beside its description."""

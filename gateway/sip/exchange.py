@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
+from typing import Final, Protocol
 
 from gateway.sip.authorizer import Authorizer, Tries, is_challenge
 from gateway.sip.flow import Flow
@@ -17,6 +17,10 @@ from gateway.sip.kit import Kit
 from gateway.sip.message import Request, Response
 from gateway.sip.transaction import ResponseReceived, Terminated, TransactionEvent
 from gateway.sip.transactions import Handler, Sent
+
+
+MAX_AMENDMENTS: Final = 3
+"""How often one request is composed anew for a refusal that says what is wrong with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +74,7 @@ class Exchange:
         self._amend = amend
         self._handler = handler
         self._tries = Tries()
+        self._amendments = 0
         self._attempt = 0
         self._stopped = False
         self._sent: Sent | None = None
@@ -159,11 +164,18 @@ class Exchange:
         if self._stopped or response.status < 300:
             return False
         challenged = is_challenge(response) and self._authorizer.take(response, self._tries)
-        if challenged or (self._amend is not None and self._amend(response)):
+        if challenged or self._amended(response):
             self._cseq = self._number()
             self._send(now)
             return True
         return response.status == 503 and self._try_next(now)
+
+    def _amended(self, response: Response) -> bool:
+        """Whether it helps to compose it anew; not for ever: the peer may ask for more each time."""
+        if self._amend is None or self._amendments >= MAX_AMENDMENTS or not self._amend(response):
+            return False
+        self._amendments += 1
+        return True
 
     def _try_next(self, now: float) -> bool:
         """Send the same request to the peer's next address: only the branch is new."""

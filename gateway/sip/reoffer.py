@@ -12,7 +12,6 @@ import zlib
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from gateway.sip.dialog import Dialog
 from gateway.sip.early import sdp_of
 from gateway.sip.errors import LocalProtocolError
 from gateway.sip.events import ReofferAnswered
@@ -35,17 +34,10 @@ class Reoffering(Protocol):
     def handle(self) -> str: ...
 
     @property
-    def dialog(self) -> Dialog: ...
-
-    @property
     def session(self) -> Session: ...
 
     def offer_headers(self) -> ExtraHeaders:
         """What a re-INVITE or UPDATE of ours says beside the description."""
-        ...
-
-    def described(self, sdp: bytes) -> None:
-        """Our description is this from now on."""
         ...
 
     @property
@@ -63,7 +55,9 @@ class Reoffering(Protocol):
         now: float,
     ) -> Exchange: ...
 
-    def acknowledge(self, dialog: Dialog, invite: Request, cseq: int) -> None: ...
+    def accept_answer(self, invite: Request, response: Response, *, again: bool) -> None:
+        """Send the ACK of a 2xx; unless it came before, follow its Contact and note what we offered."""
+        ...
 
     def hang_up_lost(self, *, now: float) -> None: ...
 
@@ -133,7 +127,7 @@ class Reoffer:
         request = self._request
         if request is None or not request.answered or response.cseq.number != request.cseq:
             return False
-        self._acknowledge(response)
+        self._call.accept_answer(request.request, response, again=True)
         return True
 
     # Time.
@@ -174,13 +168,7 @@ class Reoffer:
             case ResponseReceived(response) if response.is_provisional:
                 return
             case ResponseReceived(response) if response.is_success:
-                self._acknowledge(response)
-                if self.in_flight:
-                    self._answer_by = None
-                    self._call.dialog.refresh_target(response)
-                    self._call.described(self._sdp)
-                    self._call.session.accepted(response, now=now)
-                    self._report(response.status, sdp_of(response), now)
+                self._accepted(response, now)
             case ResponseReceived(response) if self.in_flight:
                 self._answer_by = None
                 self._refused(response, now)
@@ -189,6 +177,15 @@ class Reoffer:
             case _:
                 return  # the end of the transaction, or of a call that is over
         self._call.changed()
+
+    def _accepted(self, response: Response, now: float) -> None:
+        if self._request is not None:
+            again = not self.in_flight
+            self._call.accept_answer(self._request.request, response, again=again)
+        if self.in_flight:
+            self._answer_by = None
+            self._call.session.accepted(response, now=now)
+            self._report(response.status, sdp_of(response), now)
 
     def _refused(self, response: Response, now: float) -> None:
         wait = _retry_after(response)
@@ -211,10 +208,6 @@ class Reoffer:
         self._next = b""
         self._report(status, None, now)
         self._call.hang_up_lost(now=now)
-
-    def _acknowledge(self, response: Response) -> None:
-        if self._request is not None:
-            self._call.acknowledge(self._call.dialog, self._request.request, response.cseq.number)
 
     def _report(self, status: int, sdp: bytes | None, now: float) -> None:
         if sdp is not None or not self._refreshes:
