@@ -16,7 +16,7 @@ from importlib.util import find_spec
 from ipaddress import ip_address, ip_network
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal, TypeAlias, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -147,14 +147,25 @@ Network = Annotated[str, AfterValidator(_network)]
 """An address or CIDR network, in its usual spelling (``192.0.2.7/32``)."""
 
 
+_INTERFACE = re.compile(r"[A-Za-z0-9_.@-]{1,15}")
+_STUN = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?")
+
+
 def _public_address(value: str) -> str:
-    if value == "auto":
+    kind, colon, rest = value.partition(":")
+    if value == "auto" or (kind == "auto" and _INTERFACE.fullmatch(rest)):
+        return value
+    if kind == "stun" and colon:
+        found = _STUN.fullmatch(rest)
+        if found is None or (found[2] and not _port(found[2][1:])):
+            raise invalid("{value} names no STUN server", "write stun:HOST or stun:HOST:PORT")
         return value
     try:
         address = ip_address(value)
     except ValueError:
         raise invalid(
-            "{value} is not an IP address", "write auto, or the address under which the peers reach us"
+            "{value} is not an IP address",
+            "write auto, auto:INTERFACE, stun:HOST:PORT, or the address under which the peers reach us",
         ) from None
     if address.is_unspecified or address.is_multicast:
         raise invalid("{value} cannot be reached by anybody", "write auto, or one address of this machine")
@@ -209,16 +220,25 @@ class HttpListen:
         )
 
 
+Transport: TypeAlias = Literal["udp", "tcp", "tls", "ws", "wss"]
+_TRANSPORTS: dict[str, Transport] = {"udp": "udp", "tcp": "tcp", "tls": "tls", "ws": "ws", "wss": "wss"}
+
+
 @dataclass(frozen=True, slots=True)
 class Listen:
     """Where SIP is heard; port 0 takes any free one."""
 
-    transport: Literal["udp", "tcp"]
+    transport: Transport
     host: str
     port: int
 
     def __str__(self) -> str:
         return f"{self.transport}:{HttpListen(self.host, self.port)}"
+
+    @property
+    def secure(self) -> bool:
+        """Whether it needs a certificate."""
+        return self.transport in {"tls", "wss"}
 
     @classmethod
     def parse(cls, value: object) -> Listen:
@@ -228,11 +248,12 @@ class Listen:
             transport, _, rest = value.partition(":")
             host, _, port = rest.rpartition(":")
             address, number = _host(host), _port(port)
-            if transport in {"udp", "tcp"} and address is not None and number is not None:
-                return cls("udp" if transport == "udp" else "tcp", address, number)
+            if transport in _TRANSPORTS and address is not None and number is not None:
+                return cls(_TRANSPORTS[transport], address, number)
         raise invalid(
             "is not an address to listen on",
-            'write "transport:address:port" in quotes, such as "udp:0.0.0.0:5060" or "tcp:[::]:5060"',
+            'write "transport:address:port" in quotes, such as "udp:0.0.0.0:5060" or "tls:[::]:5061"'
+            f" (transport is {', '.join(_TRANSPORTS)})",
         )
 
     @classmethod
@@ -240,6 +261,62 @@ class Listen:
         return core_schema.no_info_plain_validator_function(
             cls.parse, serialization=core_schema.to_string_ser_schema()
         )
+
+
+@dataclass(frozen=True, slots=True)
+class NameServer:
+    """A server of the domain name system; port 53 where none is written."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return str(HttpListen(self.host, self.port))
+
+    @classmethod
+    def parse(cls, value: object) -> NameServer:
+        if isinstance(value, cls):
+            return value
+        if isinstance(value, str):
+            if (alone := _host(value)) is not None:
+                return cls(alone, 53)
+            host, _, port = value.rpartition(":")
+            address, number = _host(host), _port(port)
+            if address is not None and number:
+                return cls(address, number)
+        raise invalid(
+            "is not the address of a name server",
+            'write an address, such as "192.0.2.53", "192.0.2.53:5353" or "[2001:db8::53]:53", in quotes',
+        )
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_plain_validator_function(
+            cls.parse, serialization=core_schema.to_string_ser_schema()
+        )
+
+
+def _host_name(value: str) -> str:
+    if not re.fullmatch(
+        r"(?=.{1,253}$)([A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)+[A-Za-z][A-Za-z0-9-]*", value
+    ):
+        raise invalid("{value} is not a host name", "write a name such as sbc.example.com")
+    return value
+
+
+HostName = Annotated[str, AfterValidator(_host_name)]
+
+
+def _origin(value: str) -> str:
+    if value != "*" and not re.fullmatch(r"[a-z][a-z0-9+.-]*://[^/\s?#@]+", value):
+        raise invalid(
+            "{value} is not the origin of a web page",
+            "write scheme and host, such as https://phone.example.com",
+        )
+    return value
+
+
+WebOrigin = Annotated[str, AfterValidator(_origin)]
 
 
 @dataclass(frozen=True, slots=True)

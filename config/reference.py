@@ -17,7 +17,7 @@ from typing import Literal, Union, get_args, get_origin
 from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
-from config.fields import HttpListen, Listen, PortRange
+from config.fields import HttpListen, Listen, NameServer, PortRange
 from config.models import Settings
 from config.sip_address import SipAddress
 
@@ -33,6 +33,7 @@ _NAMES: Mapping[object, str] = {
     SecretStr: "secret text",
     Listen: "transport:address:port",
     HttpListen: "address:port",
+    NameServer: "address:port",
     PortRange: "first-last",
     SipAddress: "SIP address",
     type(None): "null",

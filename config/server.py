@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import ssl
 from typing import Annotated, Literal
 
 from pydantic import Field, WithJsonSchema, field_validator, model_validator
 
 from config.fields import (
+    ExistingFile,
+    HostName,
     HttpListen,
     Listen,
+    NameServer,
     Number,
     PortRange,
     PublicAddress,
     Section,
+    WebOrigin,
     Whole,
     default_loop,
     invalid,
 )
 
-_LISTEN_SCHEMA = WithJsonSchema({"type": "string", "examples": ["udp:0.0.0.0:5060", "tcp:[::]:5060"]})
+_LISTEN_SCHEMA = WithJsonSchema({"type": "string", "examples": ["udp:0.0.0.0:5060", "tls:[::]:5061"]})
 _HTTP_LISTEN_SCHEMA = WithJsonSchema({"type": "string", "examples": ["127.0.0.1:8080", "[::1]:8080"]})
+_DNS_SCHEMA = WithJsonSchema({"type": "string", "examples": ["192.0.2.53", "[2001:db8::53]:53"]})
 _PORTS_SCHEMA = WithJsonSchema({"type": "string", "pattern": r"^\d+-\d+$", "examples": ["20000-29999"]})
 
 
@@ -40,6 +46,49 @@ class SipTimers(Section):
         return self
 
 
+class TlsSettings(Section):
+    """Our certificate, and whose we trust; changed files reach the next connection by themselves."""
+
+    certificate: ExistingFile
+    """PEM file: our certificate, then the intermediate ones."""
+    private_key: ExistingFile
+    """PEM file: its key, without a password."""
+    ca: ExistingFile | None = None
+    """PEM file: the authorities that may sign a peer's certificate; null takes those of the system."""
+    verify_client: bool = False
+    """Whether a peer that connects to us must show a certificate (mutual TLS)."""
+
+    @model_validator(mode="after")
+    def _files_can_be_used(self) -> TlsSettings:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        try:
+            context.load_cert_chain(self.certificate, self.private_key, password=_no_password)
+        except (ssl.SSLError, OSError, _Encrypted) as error:
+            raise invalid(*_why_not(error)) from None
+        if self.ca is not None:
+            try:
+                context.load_verify_locations(self.ca)
+            except (ssl.SSLError, OSError):
+                raise invalid("ca holds no certificate", "write the path of a PEM file") from None
+        return self
+
+
+class _Encrypted(Exception):
+    """A key with a password."""
+
+
+def _no_password() -> str:
+    raise _Encrypted
+
+
+def _why_not(error: Exception) -> tuple[str, str]:
+    if isinstance(error, _Encrypted):
+        return "private_key has a password", "write the path of a key without one"
+    if isinstance(error, ssl.SSLError) and error.reason == "KEY_VALUES_MISMATCH":
+        return "private_key does not belong to certificate", "write the paths of a pair"
+    return "certificate or private_key cannot be read", "write the paths of PEM files"
+
+
 class SipSettings(Section):
     """Where SIP and RTP are heard."""
 
@@ -47,9 +96,18 @@ class SipSettings(Section):
         default=(Listen("udp", "0.0.0.0", 5060), Listen("tcp", "0.0.0.0", 5060)),  # noqa: S104  it is there to be called
         json_schema_extra={"default": ["udp:0.0.0.0:5060", "tcp:0.0.0.0:5060"]},
     )
-    """Addresses for SIP, each as transport:address:port; transport is udp or tcp."""
+    """Addresses for SIP, each as transport:address:port; transport is udp, tcp, tls, ws or wss."""
+    tls: TlsSettings | None = None
+    """The certificate for tls and wss, and for TLS connections of ours."""
+    websocket_origins: tuple[WebOrigin, ...] = ()
+    """Web sites whose pages may connect by ws or wss, such as https://phone.example.com; "*" lets all in."""
     public_address: PublicAddress = "auto"
-    """The address that peers are told to send to; auto takes the one that routes to the peer."""
+    """The address that peers are told to send to: an IP address; auto takes the one that routes to the peer;
+    auto:INTERFACE that of an interface; stun:HOST:PORT what a STUN server sees."""
+    public_name: HostName | None = None
+    """Host name in Contact and Via in place of the address, for peers that compare it with a certificate."""
+    max_messages_per_s: Annotated[Number, Field(gt=0, le=1_000_000)] = 2000.0
+    """SIP messages that one address may send; further datagrams are dropped, connections read slowly."""
     rtp_ports: Annotated[PortRange, _PORTS_SCHEMA] = Field(
         default=PortRange(20000, 29999), json_schema_extra={"default": "20000-29999"}
     )
@@ -69,10 +127,16 @@ class SipSettings(Section):
                     f"rtp_ports {self.rtp_ports} contain the SIP port {listen.port}",
                     "move one of the two, so that a call never takes the SIP port",
                 )
-        if len({(x.transport, x.host, x.port) for x in self.listen if x.port}) < sum(
-            1 for x in self.listen if x.port
-        ):
-            raise invalid("listen names one address twice", "remove one of the two")
+        taken = [(each.transport == "udp", each.host, each.port) for each in self.listen if each.port]
+        if len(set(taken)) < len(taken):
+            raise invalid("listen names one address twice", "remove one of the two, or give it another port")
+        return self
+
+    @model_validator(mode="after")
+    def _tls_has_a_certificate(self) -> SipSettings:
+        secure = next((each for each in self.listen if each.secure), None)
+        if secure is not None and self.tls is None:
+            raise invalid(f"{secure} needs a certificate", "add tls: {certificate: FILE, private_key: FILE}")
         return self
 
 
@@ -92,6 +156,8 @@ class ServerSettings(Section):
     """SIP and RTP."""
     http: HttpSettings = HttpSettings()
     """The web server."""
+    dns: tuple[Annotated[NameServer, _DNS_SCHEMA], ...] = ()
+    """Name servers for SIP (NAPTR, SRV and addresses), as address:port; none takes the system's."""
     drain_s: Annotated[Number, Field(ge=0, le=86_400)] = 600.0
     """How long SIGTERM waits for running calls before it ends them."""
     loop: Literal["uvloop", "asyncio"] = Field(

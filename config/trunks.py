@@ -117,6 +117,8 @@ class TrunkSettings(Section):
     """Calls at once on this trunk; one more is answered with 503. null leaves it to server.sip."""
     qualify_s: Annotated[Number, Field(ge=1, le=3600)] | None = None
     """Seconds between OPTIONS that ask whether the peer is alive; null sends none."""
+    tls_verify: bool = True
+    """Whether the peer's certificate must be valid and name its host when we connect to it by TLS."""
     trusted: bool = False
     """Whether the peer vouches for P-Asserted-Identity, Remote-Party-ID and headers: a carrier, our PBX."""
     caller_id: Annotated[tuple[CallerSource, ...], Field(min_length=1)] | None = None

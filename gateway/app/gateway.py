@@ -20,6 +20,7 @@ import structlog
 from config.models import Settings
 from config.trunks import TrunkSettings
 from config.watch import Current, Reload, follow
+from gateway.app.network import endpoint_settings
 from gateway.app.providers import ProviderPool
 from gateway.app.sources import ConfigSources
 from gateway.calls.admission import Admission
@@ -110,6 +111,7 @@ class Gateway:
             admit=self.switchboard.admit,
             on_leg=self.switchboard.take,
             on_media=self._media_done,
+            network=endpoint_settings(settings.server),
         )
         self.web = WebServer(create_app(self, self.metrics), settings.server.http.listen)
         self._listening = False
@@ -117,6 +119,8 @@ class Gateway:
             active_calls=lambda: self.switchboard.active,
             leased_ports=lambda: self.pool.leased,
             pacer_late_ticks=lambda: self.pacer.late_ticks,
+            sip_connections=lambda: self.line.endpoint.connections,
+            sip_dropped=lambda: self.line.endpoint.dropped,
         )
 
     def unready(self) -> list[str]:
@@ -177,10 +181,9 @@ class Gateway:
             where = self.current.settings.server.http.listen
             raise CannotListen(f"server.http.listen: cannot listen on {where}: {error.strerror}") from error
         endpoint = self.line.endpoint
-        bind = {"udp": endpoint.listen_udp, "tcp": endpoint.listen_tcp}
         for listen in self.current.settings.server.sip.listen:
             try:
-                await bind[listen.transport](listen.host, listen.port)
+                await endpoint.listen(listen.transport, listen.host, listen.port)
             except OSError as error:
                 raise CannotListen(
                     f"server.sip.listen: cannot listen on {listen}: {error.strerror}; write a free address"
@@ -210,12 +213,20 @@ class Gateway:
             return
         self.switchboard.use(plans, _admission(settings))
         self.line.use(_trunks(settings), _line_settings(settings))
+        self._read_certificates(settings)
         self.recorder.use(settings.storage.recordings)
         log.info(
             "config.reloaded",
             warnings=[str(problem) for problem in reload.problems],
             needs_restart=[str(problem) for problem in reload.restart],
         )
+
+    def _read_certificates(self, settings: Settings) -> None:
+        """Take certificates that have changed, for new connections."""
+        try:
+            self.line.endpoint.use_tls(endpoint_settings(settings.server).tls)
+        except OSError as error:  # they were good when the settings were checked
+            log.error("sip.certificate_unusable", error=str(error))  # noqa: TRY400 - the sentence says it all
 
     def _media_done(self, figures: MediaStatistics) -> None:
         rtp = figures.rtp
@@ -252,6 +263,7 @@ def _entry(trunk: TrunkSettings) -> TrunkEntry:
         allow=trunk.allow,
         listener=Listener(listen.transport, listen.host, listen.port) if listen else None,
         registers=register is not None,
+        tls_verify=trunk.tls_verify,
         user=register.user if register else "",
     )
 
@@ -269,19 +281,13 @@ def _line_settings(settings: Settings) -> LineSettings:
     return LineSettings(
         codecs={name: trunk.codecs for name, trunk in settings.trunks.items()},
         parties={name: _parties(trunk) for name, trunk in settings.trunks.items()},
-        public_host=_public_host(settings),
     )
-
-
-def _public_host(settings: Settings) -> str | None:
-    address = settings.server.sip.public_address
-    return None if address == "auto" else address
 
 
 def _ua_settings(settings: Settings) -> UaSettings:
     timers = settings.server.sip.timers
     return UaSettings(
-        public_host=_public_host(settings),
+        public_host=settings.server.sip.public_name,
         timers=Timers(t1=timers.t1_ms / 1000, t2=timers.t2_ms / 1000, t4=timers.t4_ms / 1000),
         refer_timeout=settings.server.sip.refer_timeout_s,
     )

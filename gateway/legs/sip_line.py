@@ -7,7 +7,6 @@ terms, and hands every later event to the leg it belongs to.
 
 from __future__ import annotations
 
-import math
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -24,15 +23,13 @@ from gateway.legs.trunks import Match, TrunkEntry, TrunkTable
 from gateway.net.media_stream import MediaStatistics
 from gateway.net.pacer import Pacer
 from gateway.net.ports import PortPool, PortsExhausted
-from gateway.net.sip_endpoint import SipEndpoint
+from gateway.net.sip_endpoint import EndpointSettings, SipEndpoint
 from gateway.sip import events as sip
 from gateway.sip.message import Request
 from gateway.sip.ua import UserAgent
 
 log = structlog.get_logger(__name__)
 
-_QUIET_S = 60.0
-_MAX_TOLD = 1024
 _BELIEVES_NOTHING = PartyRules()
 _NO_TRUNK = Refusal(403, "Forbidden", "no_trunk")
 """A call from an address of several trunks that shows nothing of which."""
@@ -46,8 +43,6 @@ class LineSettings:
     """For each trunk the codecs in order of preference."""
     parties: Mapping[str, PartyRules] = field(default_factory=dict)
     """For each trunk what it is believed of caller and called."""
-    public_host: str | None = None
-    """The address in our SDP; ``None`` takes the local address that the peer reached."""
     prebuffer_ms: int = 40
 
 
@@ -66,6 +61,7 @@ class SipLine:
         admit: Says before anything is allocated whether a call may come in.
         on_leg: Takes each ringing leg.
         on_media: Takes the figures of each leg's media when it is over.
+        network: What the configuration says about sockets.
     """
 
     def __init__(
@@ -80,6 +76,7 @@ class SipLine:
         admit: Admit,
         on_leg: Callable[[SipLeg], None],
         on_media: Callable[[MediaStatistics], None],
+        network: EndpointSettings | None = None,
     ) -> None:
         self._ua = ua
         self._pool = pool
@@ -91,8 +88,14 @@ class SipLine:
         self._legs: dict[str, SipLeg] = {}
         self.trunks = trunks
         self.settings = settings
-        self.denied = DenialLog(clock)
-        self.endpoint = SipEndpoint(ua, allowed=self._allowed, on_event=self.handle, on_denied=self.denied)
+        self.endpoint = SipEndpoint(
+            ua,
+            allowed=trunks.knows,
+            on_event=self.handle,
+            clock=clock,
+            settings=network,
+            verify=trunks.verifies,
+        )
 
     def use(self, trunks: Mapping[str, TrunkEntry], settings: LineSettings) -> None:
         """Take a new configuration; legs that exist keep what they began with."""
@@ -102,9 +105,6 @@ class SipLine:
     def drain(self) -> None:
         """Answer OPTIONS with 503 from now on, so that the trunk sends calls elsewhere."""
         self._ua.drain(True)
-
-    def _allowed(self, host: str) -> bool:
-        return self.trunks.knows(host)
 
     # Commands of the legs (gateway.legs.sip.Signalling).
 
@@ -180,9 +180,9 @@ class SipLine:
 
     def _build(self, event: sip.CallOffered, info: CallInfo) -> SipLeg | Refusal:
         codecs = self.settings.codecs.get(info.trunk, ("PCMU", "PCMA"))
-        host = self.settings.public_host or event.flow.local[0]
+        host = event.flow.local[0]
         try:
-            lease = self._pool.lease(self._clock(), ipv6=":" in host)
+            lease = self._pool.lease(self._clock(), self.endpoint.media_host(event.flow))
         except PortsExhausted:
             return Refusal(503, "Service Unavailable", "ports_exhausted", retry_after_s=5)
         try:
@@ -219,23 +219,3 @@ def takes_refer(request: Request) -> bool:
     """Whether the peer's Allow has REFER in it, or it has none, which says nothing."""
     allowed = request.headers.tokens("Allow")
     return not allowed or "refer" in allowed
-
-
-class DenialLog:
-    """Tells of refused sources, each at most once a minute: a scanner must not fill the log."""
-
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
-        self._told: dict[str, float] = {}
-        self.count = 0
-
-    def __call__(self, host: str) -> None:
-        """Count a refused datagram or connection."""
-        self.count += 1
-        now = self._clock()
-        if now - self._told.get(host, -math.inf) < _QUIET_S:
-            return
-        if len(self._told) >= _MAX_TOLD:
-            self._told.clear()
-        self._told[host] = now
-        log.warning("sip.denied", source=host, denied=self.count)

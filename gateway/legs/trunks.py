@@ -31,7 +31,7 @@ class Listener:
         """Whether a message of ``flow`` came in here."""
         if flow.transport != self.transport or flow.local[1] != self.port:
             return False
-        return self.host in _ANY_HOST or flow.local[0] == self.host
+        return self.host in _ANY_HOST or self.host in {flow.bound, flow.local[0]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +45,8 @@ class TrunkEntry:
     """Whether its calls come to a contact that we register."""
     user: str = ""
     """The user that is registered."""
+    tls_verify: bool = True
+    """Whether its certificate must be right when we connect to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +95,11 @@ class TrunkTable:
     def knows(self, host: str) -> bool:
         """Whether an address may talk to us at all."""
         return bool(self._owners(host))
+
+    def verifies(self, host: str) -> bool:
+        """Whether a peer that we connect to must show the right certificate; only a trunk can waive it."""
+        owners = self._owners(host)
+        return not owners or any(self._trunks[name].tls_verify for _, name in owners)
 
     def find(self, flow: Flow, user: str = "") -> Match | None:
         """

@@ -59,7 +59,7 @@ class PortPool:
         first: Lowest port; an odd one is left out.
         last: Highest port, included.
         quarantine_s: How long a released pair rests.
-        host: Address that the sockets are bound to.
+        host: Address that sockets are bound to where a lease names none.
     """
 
     def __init__(self, first: int, last: int, *, quarantine_s: float = 5.0, host: str = "0.0.0.0") -> None:  # noqa: S104 - media comes from anywhere; the session checks its source
@@ -76,13 +76,13 @@ class PortPool:
         """How many pairs are in use."""
         return len(self._leased)
 
-    def lease(self, now: float, *, ipv6: bool = False) -> PortLease:
+    def lease(self, now: float, host: str | None = None) -> PortLease:
         """
         Bind and lease the pair that was not used for the longest time.
 
         Args:
-            now: Monotonic seconds.
-            ipv6: For a call whose media goes over IPv6: bound to all its addresses in place of ``host``.
+            now: Seconds.
+            host: Address to bind to, in the family of the call; a wildcard takes all of that family.
 
         Raises:
             PortsExhausted: Every pair is leased, resting or taken by another program.
@@ -91,7 +91,7 @@ class PortPool:
             self._free.append(self._resting.popleft()[1])
         for _ in range(len(self._free)):
             port = self._free.popleft()
-            sockets = self._bind_pair(port, "::" if ipv6 else self._host)
+            sockets = _bind_pair(host or self._host, port)
             if sockets:
                 self._leased.add(port)
                 return PortLease(self, port, sockets)
@@ -110,19 +110,21 @@ class PortPool:
         self._leased.discard(lease.port)
         self._resting.append((now + self._quarantine_s, lease.port))
 
-    def _bind_pair(self, port: int, host: str) -> tuple[socket.socket, ...]:
-        """Bind both ports, or none."""
-        bound: list[socket.socket] = []
-        for number in (port, port + 1):
-            sock = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_DGRAM)
-            sock.setblocking(False)
-            try:
-                if ":" in host:
-                    sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-                sock.bind((host, number))
-            except OSError:
-                for other in (sock, *bound):
-                    other.close()
-                return ()
-            bound.append(sock)
-        return tuple(bound)
+
+def _bind_pair(host: str, port: int) -> tuple[socket.socket, ...]:
+    """Bind both ports, or none."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    bound: list[socket.socket] = []
+    for number in (port, port + 1):
+        sock = socket.socket(family, socket.SOCK_DGRAM)
+        sock.setblocking(False)
+        try:
+            if family == socket.AF_INET6:
+                sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            sock.bind((host, number))
+        except OSError:
+            for other in (sock, *bound):
+                other.close()
+            return ()
+        bound.append(sock)
+    return tuple(bound)

@@ -8,45 +8,59 @@ unread event, an unsent message or a stale timer between two turns of the event 
 from __future__ import annotations
 
 import asyncio
-import ipaddress
+import secrets
 import socket
-from collections import OrderedDict, deque
-from collections.abc import Callable, Coroutine
+from collections import Counter, deque
+from collections.abc import Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from gateway.net.sip_tcp import TcpConnections, TcpLimits
-from gateway.net.sip_udp import LocalAddresses, UdpSocket, bound_socket
+from gateway.net import stun
+from gateway.net.lookup import Dns
+from gateway.net.public_address import PublicAddress, SeenByStun, source_of
+from gateway.net.resolver import Place, Resolver
+from gateway.net.sip_connections import ConnectionLimits, Connections
+from gateway.net.sip_gate import Gate, GateLimits
+from gateway.net.sip_outbox import Outbox
+from gateway.net.sip_udp import UdpSocket, bound_socket
+from gateway.net.tls import TlsContexts, TlsFiles
 from gateway.sip.events import SipEvent
-from gateway.sip.flow import Address, Flow, Outgoing
+from gateway.sip.flow import Address, Flow, Outgoing, Transport
 from gateway.sip.ua import UserAgent
+from gateway.sip.uri import SipUri
 
-Bound: TypeAlias = tuple[str, str, int]
+Bound: TypeAlias = tuple[Transport, str, int]
 """Transport, host and port."""
-
-_WAITING = 64  # messages for one peer whose connection or name is not there yet
-_NAMES = 256
-_NAME_AFTER = 60.0
-_RESOLVE_AFTER = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class _Delivery:
-    """One message on its way; ``second`` when the first flow failed."""
+class EndpointSettings:
+    """What the configuration says about the network."""
 
-    outgoing: Outgoing
-    second: bool = False
+    public_address: str = "auto"
+    """An IP address, ``auto``, ``auto:INTERFACE`` or ``stun:HOST:PORT``."""
+    dns: tuple[Address, ...] = ()
+    """Name servers; none takes the system's."""
+    tls: TlsFiles | None = None
+    origins: tuple[str, ...] = ()
+    """Web sites whose pages may open a WebSocket."""
+    gate: GateLimits = field(default_factory=GateLimits)
+    connections: ConnectionLimits = field(default_factory=ConnectionLimits)
 
-    @property
-    def flow(self) -> Flow:
-        fallback = self.outgoing.fallback
-        return fallback if self.second and fallback is not None else self.outgoing.flow
+
+def _draw(top: int) -> int:
+    return secrets.randbelow(top + 1)
+
+
+def _everybody(host: str) -> bool:
+    del host
+    return True
 
 
 class SipEndpoint:
     """
-    Drives one user agent over UDP and TCP.
+    Drives one user agent over UDP, TCP, TLS and WebSocket.
 
     Commands go to the user agent itself; call :meth:`settle` after each.
 
@@ -54,8 +68,9 @@ class SipEndpoint:
         ua: Not driven by anybody else.
         allowed: Whether a source may talk to us, by its IP address alone, asked before a byte is read.
         on_event: Takes every event; it may give commands to the user agent at once.
-        on_denied: Hears of each datagram or connection that was refused; limit the rate of what you log.
-        tcp_limits: Caps and time-outs of connections.
+        clock: Seconds, monotonic; the loop's own time.
+        settings: Read once, but for :meth:`use_tls`. Raises ``OSError`` for a certificate of no use.
+        verify: Whether a peer that we connect to, known by its IP address, must show the right certificate.
     """
 
     def __init__(
@@ -64,24 +79,27 @@ class SipEndpoint:
         *,
         allowed: Callable[[str], bool],
         on_event: Callable[[SipEvent], None],
-        on_denied: Callable[[str], None],
-        tcp_limits: TcpLimits | None = None,
+        clock: Callable[[], float],
+        settings: EndpointSettings | None = None,
+        verify: Callable[[str], bool] = _everybody,
     ) -> None:
         self._ua = ua
-        self._allowed = allowed
         self._on_event = on_event
-        self._on_denied = on_denied
-        self._limits = tcp_limits or TcpLimits()
+        self._settings = settings = settings or EndpointSettings()
+        self._verify = verify
+        self._gate = Gate(allowed, clock, settings.gate)
+        self._resolver = Resolver(
+            Dns(settings.dns, clock), ("tcp", "tls"), lambda top: secrets.randbelow(top + 1)
+        )
+        self._source = source_of(settings.public_address, clock, self._resolver.addresses)
+        self._public = PublicAddress(self._source, clock)
+        self._tls = TlsContexts(settings.tls)
         self._stack = AsyncExitStack()
-        self._group: asyncio.TaskGroup | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._udp: list[UdpSocket] = []
-        self._tcp: TcpConnections | None = None
+        self._connections: Connections | None = None
+        self._outbox: Outbox | None = None
+        self._stun: asyncio.Task[None] | None = None
         self._bound: list[Bound] = []
-        self._local = LocalAddresses()
-        self._names: OrderedDict[str, tuple[str, float]] = OrderedDict()
-        self._waiting: dict[tuple[str, Address], list[_Delivery]] = {}
         self._reports: deque[SipEvent] = deque()
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at: float | None = None
@@ -95,22 +113,57 @@ class SipEndpoint:
 
     @property
     def connections(self) -> int:
-        """Open TCP connections."""
-        return 0 if self._tcp is None else len(self._tcp)
+        """Open connections."""
+        return 0 if self._connections is None else len(self._connections)
 
-    async def listen_udp(self, host: str, port: int) -> None:
-        """Listen on an IP address, 0.0.0.0 and :: included; port 0 takes a free one. Raises ``OSError``."""
-        loop = await self._start()
+    @property
+    def dropped(self) -> Counter[str]:
+        """What was dropped before it was read, by reason."""
+        return self._gate.dropped
+
+    async def listen(self, transport: Transport, host: str, port: int) -> None:
+        """
+        Listen on an IP address, 0.0.0.0 and :: included; port 0 takes a free one.
+
+        Raises ``OSError`` when that address cannot be had.
+        """
+        outbox, connections = await self._start()
+        if transport != "udp":
+            self._bound.append((transport, *await connections.listen(transport, host, port)))
+            return
         sock = bound_socket(socket.SOCK_DGRAM, host, port)
-        _, udp = await loop.create_datagram_endpoint(lambda: UdpSocket(self._datagram), sock=sock)
-        self._udp.append(udp)
+        number = len(outbox.udp) + 1
+        _, udp = await asyncio.get_running_loop().create_datagram_endpoint(
+            lambda: UdpSocket(self._datagram, number), sock=sock
+        )
+        outbox.udp.append(udp)
         self._bound.append(("udp", *udp.address))
+        self._resolver.transports = ("udp", "tcp", "tls")
 
-    async def listen_tcp(self, host: str, port: int) -> None:
-        """Listen on an IP address; port 0 takes a free one. Raises ``OSError``."""
-        await self._start()
-        assert self._tcp is not None
-        self._bound.append(("tcp", *await self._tcp.listen(host, port)))
+    def use_tls(self, files: TlsFiles | None) -> None:
+        """Read certificates again, for new connections; raises ``OSError`` and leaves the old ones in use."""
+        self._tls = TlsContexts(files)
+        if self._connections is not None:
+            self._connections.tls = self._tls
+
+    async def flows(self, uri: str) -> tuple[Flow, ...]:
+        """
+        Return the ways to a SIP URI in the order of RFC 3263; none when it leads nowhere.
+
+        Raises ``ValueError`` for what is no SIP or SIPS URI.
+        """
+        hop = SipUri.parse(uri)
+        _, connections = await self._start()
+        families = {":" in host for _, host, _ in self._bound} or {False, True}
+        places = await self._resolver.resolve(hop, ipv4=False in families, ipv6=True in families)
+        return tuple(self._flow_to(place, connections) for place in places)
+
+    def media_host(self, flow: Flow) -> str:
+        """Return the address to bind a call's media to: that of its SDP, or the wildcard of its family."""
+        host = flow.local[0]
+        if any(bound == host for _, bound, _ in self._bound):
+            return host
+        return "::" if ":" in host else "0.0.0.0"  # noqa: S104 - behind NAT; the session checks the source
 
     def settle(self) -> None:
         """Report, send and re-arm until nothing is left, in this order: a handler may answer at once."""
@@ -134,8 +187,9 @@ class SipEndpoint:
         while self._reports:
             self._on_event(self._reports.popleft())
         outgoing = self._ua.to_send()
+        assert self._outbox is not None
         for each in outgoing:
-            self._deliver(_Delivery(each))
+            self._outbox.deliver(each)
         return busy or bool(outgoing)
 
     async def close(self) -> None:
@@ -143,39 +197,56 @@ class SipEndpoint:
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()
-        for task in self._tasks:
-            task.cancel()
-        if self._tcp is not None:
-            await self._tcp.close()
-        for udp in self._udp:
-            udp.close()
-        for udp in self._udp:
-            await udp.closed.wait()
+        if self._stun is not None:
+            self._stun.cancel()
+        if self._connections is not None:
+            await self._connections.close()
+        if self._outbox is not None:
+            self._outbox.close()
+            for udp in self._outbox.udp:
+                udp.close()
+            for udp in self._outbox.udp:
+                await udp.closed.wait()
         await self._stack.aclose()
 
-    async def _start(self) -> asyncio.AbstractEventLoop:
-        if self._loop is None:
+    async def _start(self) -> tuple[Outbox, Connections]:
+        if self._outbox is None or self._connections is None:
             self._loop = asyncio.get_running_loop()
-            self._group = await self._stack.enter_async_context(asyncio.TaskGroup())
-            self._tcp = TcpConnections(
-                allowed=self._allowed,
-                on_denied=self._on_denied,
+            group = await self._stack.enter_async_context(asyncio.TaskGroup())
+            self._connections = Connections(
+                gate=self._gate,
+                advertise=self._public.towards,
                 on_message=self._message,
-                limits=self._limits,
+                limits=self._settings.connections,
+                tls=self._tls,
+                origins=self._settings.origins,
             )
-        return self._loop
+            self._outbox = Outbox(
+                loop=self._loop,
+                group=group,
+                connections=self._connections,
+                resolver=self._resolver,
+                verify=self._verify,
+                on_failed=self._failed,
+                on_changed=self.settle,
+            )
+            if isinstance(self._source, SeenByStun):
+                await self._source.ask()
+                self._stun = group.create_task(self._source.run(), name="sip stun")
+        return self._outbox, self._connections
 
     # In.
 
     def _datagram(self, udp: UdpSocket, data: bytes, remote: Address) -> None:
-        if not self._allowed(remote[0]):
-            self._on_denied(remote[0])
+        if not self._gate.admit_datagram(remote[0], data):
             return
-        host = udp.address[0]
-        if udp.is_wildcard:
-            assert self._loop is not None
-            host = self._local.towards(remote[0], now=self._loop.time()) or host
-        self._message(data, Flow("udp", remote, (host, udp.address[1])))
+        if stun.is_stun(data):  # RFC 5626, section 8: keeps a NAT open, and tells the phone its address
+            if stun.kind_of(data) == stun.REQUEST:
+                udp.send(stun.binding_response(data, remote), remote)
+            return
+        bound, port = udp.address
+        here = (self._public.towards(remote[0], bound), port)
+        self._message(data, Flow("udp", remote, here, udp.number, bound=bound))
 
     def _message(self, data: bytes, flow: Flow) -> None:
         if self._loop is None or self._closed:
@@ -202,107 +273,19 @@ class SipEndpoint:
 
     # Out.
 
-    def _deliver(self, delivery: _Delivery) -> None:
-        flow = delivery.flow
-        sent = self._deliver_tcp(delivery) if flow.reliable else self._deliver_udp(delivery)
-        if not sent:
-            self._fail(delivery)
+    def _failed(self, outgoing: Outgoing) -> None:
+        if self._loop is not None and not self._closed:
+            self._ua.transport_failed(outgoing.flow, now=self._loop.time())
 
-    def _deliver_udp(self, delivery: _Delivery) -> bool:
-        host, port = delivery.flow.remote
-        address = self._resolved(host)
-        if address is None:
-            return self._wait(("name", (host, port)), delivery, self._resolve(host, port))
-        udp = self._udp_for(delivery.flow, ipv6=":" in address)
-        return udp is not None and udp.send(delivery.outgoing.data, (address, port))
+    def _flow_to(self, place: Place, connections: Connections) -> Flow:
+        """Name the address by which a peer that we begin to talk to reaches us."""
+        remote = (place.host, place.port)
+        bound = self._listener_for(place)
+        host = self._public.towards(place.host, bound[1] if bound else "::")
+        port = bound[2] if bound else connections.port_of(place.transport)
+        return Flow(place.transport, remote, (host, port), domain=place.domain)
 
-    def _udp_for(self, flow: Flow, *, ipv6: bool) -> UdpSocket | None:
-        """Return the socket that the flow came in on, else any one of the right family."""
-        fitting = [udp for udp in self._udp if udp.is_ipv6 == ipv6]
-        for udp in fitting:
-            if udp.address[1] == flow.local[1] and (udp.is_wildcard or udp.address[0] == flow.local[0]):
-                return udp
-        return fitting[0] if fitting else None
-
-    def _deliver_tcp(self, delivery: _Delivery) -> bool:
-        assert self._tcp is not None
-        flow, key = delivery.flow, ("tcp", delivery.flow.remote)
-        # Behind what waits already, though the connection may have come up in this very moment.
-        connection = None if not flow.id and key in self._waiting else self._tcp.by_flow(flow)
-        if connection is not None:
-            return connection.send(delivery.outgoing.data)
-        if flow.id:
-            return False
-        return self._wait(key, delivery, self._connect(flow.remote))
-
-    def _wait(self, key: tuple[str, Address], delivery: _Delivery, work: Coroutine[None, None, None]) -> bool:
-        """Queue a message behind the task that makes its way; start that task if it does not run."""
-        waiting = self._waiting.get(key)
-        if waiting is not None:
-            work.close()
-            if len(waiting) >= _WAITING:
-                return False
-            waiting.append(delivery)
-            return True
-        if self._group is None or len(self._waiting) >= _NAMES:
-            work.close()
-            return False
-        self._waiting[key] = [delivery]
-        task = self._group.create_task(work, name=f"sip {key[0]} {key[1][0]}:{key[1][1]}")
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return True
-
-    async def _connect(self, remote: Address) -> None:
-        assert self._tcp is not None
-        connection = await self._tcp.connect(remote)
-        for delivery in self._waiting.pop(("tcp", remote), []):
-            if connection is None or not connection.send(delivery.outgoing.data):
-                self._fail(delivery)
-        self._settle_soon()
-
-    async def _resolve(self, host: str, port: int) -> None:
-        assert self._loop is not None
-        found: list[str] = []
-        try:
-            async with asyncio.timeout(_RESOLVE_AFTER):
-                answers = await self._loop.getaddrinfo(host, port, type=socket.SOCK_DGRAM)
-            found = [str(answer[4][0]) for answer in answers]
-        except (OSError, TimeoutError, UnicodeError):
-            found = []  # UnicodeError: a label that no host name can have
-        families = {udp.is_ipv6 for udp in self._udp}
-        usable = next((each for each in found if (":" in each) in families), None)
-        if usable is not None:
-            self._names[host] = (usable, self._loop.time() + _NAME_AFTER)
-            if len(self._names) > _NAMES:
-                self._names.popitem(last=False)
-        for delivery in self._waiting.pop(("name", (host, port)), []):
-            if usable is None:
-                self._fail(delivery)
-            else:
-                self._deliver(delivery)
-        self._settle_soon()
-
-    def _settle_soon(self) -> None:
-        """Settle outside of this task: what a handler raises must not end the task group."""
-        if self._loop is not None:
-            self._loop.call_soon(self.settle)
-
-    def _resolved(self, host: str) -> str | None:
-        """Return an address at once, if the host is one or was looked up lately."""
-        assert self._loop is not None
-        try:
-            ipaddress.ip_address(host)
-        except ValueError:
-            known = self._names.get(host)
-            return known[0] if known is not None and self._loop.time() < known[1] else None
-        return host
-
-    def _fail(self, delivery: _Delivery) -> None:
-        """Try the other way once; then tell the user agent."""
-        if self._closed or self._loop is None:
-            return
-        if not delivery.second and delivery.outgoing.fallback is not None:
-            self._deliver(replace(delivery, second=True))
-            return
-        self._ua.transport_failed(delivery.outgoing.flow, now=self._loop.time())
+    def _listener_for(self, place: Place) -> Bound | None:
+        ipv6 = ":" in place.host
+        fitting = (each for each in self._bound if each[0] == place.transport and (":" in each[1]) == ipv6)
+        return next(fitting, None)

@@ -6,6 +6,7 @@ import asyncio
 import socket
 from collections import OrderedDict
 from collections.abc import Callable
+from ipaddress import ip_address
 from typing import cast
 
 from gateway.sip.flow import Address
@@ -40,17 +41,34 @@ def bound_socket(kind: socket.SocketKind, host: str, port: int) -> socket.socket
     return sock
 
 
+def is_address(host: str) -> bool:
+    """Whether a host is an IP address, and no name."""
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def is_wildcard(host: str) -> bool:
+    """Whether a socket that is bound to ``host`` hears on all addresses."""
+    return host in {"0.0.0.0", "::"}  # noqa: S104 (compared, not bound)
+
+
 class UdpSocket(asyncio.DatagramProtocol):
     """
     One listening UDP socket.
 
     Args:
         on_datagram: Gets this socket, the data, and the peer's host and port.
+        number: Its name in flows.
     """
 
-    def __init__(self, on_datagram: Callable[[UdpSocket, bytes, Address], None]) -> None:
+    def __init__(self, on_datagram: Callable[[UdpSocket, bytes, Address], None], number: int = 0) -> None:
         self._on_datagram = on_datagram
         self._transport: asyncio.DatagramTransport | None = None
+        self._scopes: OrderedDict[str, int] = OrderedDict()
+        self.number = number
         self.closed = asyncio.Event()
         self.address: Address = ("", 0)
         """Where it is bound, perhaps to a wildcard."""
@@ -58,10 +76,6 @@ class UdpSocket(asyncio.DatagramProtocol):
     @property
     def is_ipv6(self) -> bool:
         return ":" in self.address[0]
-
-    @property
-    def is_wildcard(self) -> bool:
-        return self.address[0] in {"0.0.0.0", "::"}  # noqa: S104 (compared, not bound)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.DatagramTransport", transport)  # uvloop's is no subclass of it
@@ -75,8 +89,18 @@ class UdpSocket(asyncio.DatagramProtocol):
         self._transport = None
         self.closed.set()
 
-    def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
-        self._on_datagram(self, data, (addr[0], addr[1]))
+    def datagram_received(self, data: bytes, addr: tuple[str, int] | tuple[str, int, int, int]) -> None:
+        host = addr[0].partition("%")[0]
+        if len(addr) == 4 and addr[3]:
+            self._note_scope(host, addr[3])
+        self._on_datagram(self, data, (host, addr[1]))
+
+    def _note_scope(self, host: str, scope: int) -> None:
+        """Remember on which link a link-local address is: the answer needs it, SIP cannot carry it."""
+        self._scopes[host] = scope
+        self._scopes.move_to_end(host)
+        if len(self._scopes) > _CACHED_ADDRESSES:
+            self._scopes.popitem(last=False)
 
     def error_received(self, exc: Exception) -> None:
         """ICMP told that some earlier datagram went nowhere: the transaction's timer will find out."""
@@ -85,7 +109,8 @@ class UdpSocket(asyncio.DatagramProtocol):
         """Send a datagram; ``False`` when the socket is closed or the address is not for it."""
         if self._transport is None or (":" in address[0]) != self.is_ipv6 or len(data) > MAX_DATAGRAM - 28:
             return False
-        self._transport.sendto(data, address)
+        scope = self._scopes.get(address[0])
+        self._transport.sendto(data, address if scope is None else (*address, 0, scope))
         return True
 
     def close(self) -> None:
@@ -125,4 +150,4 @@ def _ask_kernel(host: str) -> str | None:
         except OSError:
             return None
         found: str = sock.getsockname()[0]
-    return found
+    return found.partition("%")[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 from typing import TypeAlias
 
-from gateway.sip.flow import Flow, Transport
+from gateway.sip.flow import Address, Flow, Transport
 from gateway.sip.message import Headers, Request, Response
 from gateway.sip.target import Target
 from gateway.sip.uri import NameAddr, SipUri, Uri, join_host_port
@@ -211,8 +211,13 @@ class Dialog:
         if flow.transport in {"ws", "wss"}:
             return flow, None  # nobody can open a connection to a browser (RFC 7118, section 5)
         transport = _transport(hop, flow)
-        port = hop.port or (5061 if transport == "tls" else 5060)
-        direct = Flow(transport, (hop.param("maddr") or hop.host, port), flow.local)
+        direct = Flow(
+            transport,
+            _place(hop, transport),
+            flow.local,
+            flow.id if transport == flow.transport == "udp" else 0,
+            domain=hop.host if transport == "tls" else "",
+        )
         if flow.reliable and transport == flow.transport:
             # The connection that the peer opened is the surest way to it (RFC 5923); its Contact is
             # the way when the connection is gone.
@@ -223,6 +228,14 @@ class Dialog:
         if return_to_source and _is_unreachable(direct.remote[0], flow.remote[0]):
             return flow, direct
         return direct, flow if direct.remote != flow.remote else None
+
+
+def _place(hop: SipUri, transport: Transport) -> Address:
+    """Return where ``hop`` is; a name without port is looked up with its port (RFC 3263, section 4.2)."""
+    host = hop.param("maddr") or hop.host
+    if hop.port is None and not _is_address(host):
+        return host, 0
+    return host, hop.port or (5061 if transport == "tls" else 5060)
 
 
 def _transport(hop: SipUri, flow: Flow) -> Transport:

@@ -6,7 +6,10 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 Address: TypeAlias = tuple[str, int]
-"""IP address (no brackets, no scope) and port. A ``remote`` to be resolved may hold a host name."""
+"""
+IP address (no brackets, no scope) and port. A ``remote`` to be looked up may hold a host name, and with it
+port 0 where that is to be looked up as well.
+"""
 
 
 Transport: TypeAlias = Literal["udp", "tcp", "tls", "ws", "wss"]
@@ -18,19 +21,29 @@ class Flow:
     """
     A path between us and a peer.
 
-    ``id`` tells connections apart; 0 means UDP, or "any connection to ``remote``, a new one if
-    there is none". ``local`` is the address by which that peer reaches us, never a wildcard.
+    ``id`` tells connections apart, and the sockets that UDP came in on; 0 means any socket, or "any
+    connection to ``remote``, a new one if there is none". ``local`` is the address by which that peer
+    reaches us, never a wildcard. ``domain`` is whose certificate the peer of a new TLS connection must show
+    (RFC 5922); empty stands for the host of ``remote``. ``bound`` is the address of the listener that it came
+    in on, as it was configured: perhaps a wildcard, and not what peers are told.
     """
 
     transport: Transport
     remote: Address
     local: Address
     id: int = 0
+    domain: str = ""
+    bound: str = ""
 
     @property
     def reliable(self) -> bool:
         """Whether the transport retransmits for us."""
         return self.transport != "udp"
+
+    @property
+    def stream(self) -> bool:
+        """Whether messages follow each other without a gap, so that only Content-Length ends one."""
+        return self.transport in {"tcp", "tls"}
 
     @property
     def secure(self) -> bool:

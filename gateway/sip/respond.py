@@ -119,12 +119,16 @@ def way_back(headers: Headers, flow: Flow) -> tuple[Flow, Flow | None]:
     Return where responses go, and where if that fails (RFC 3261, 18.2.2; RFC 3581, section 4).
 
     UDP: back to the source address, to its port if ``rport`` was asked for, else to the port of the
-    Via. TCP: on the connection; if it is gone, on a new one to the port of the Via. ``maddr`` is
-    not followed: an answer only ever goes to the address that the request came from, so nobody can
-    aim it at a third party.
+    Via. TCP and TLS: on the connection; if it is gone, on a new one to the port of the Via. WebSocket: on
+    the connection and nowhere else. ``maddr`` is not followed: an answer only ever goes to the address
+    that the request came from, so nobody can aim it at a third party.
     """
     via = salvage_via(headers)
-    if via is None or (via.wants_rport and not flow.reliable):
+    if via is None or flow.transport in {"ws", "wss"} or (via.wants_rport and not flow.reliable):
         return flow, None
-    to_sent_by = Flow(flow.transport, (flow.remote[0], via.sent_by[1]), flow.local)
-    return (flow, to_sent_by) if flow.reliable else (to_sent_by, None)
+    host, port = via.sent_by
+    if not flow.reliable:
+        return Flow("udp", (flow.remote[0], port), flow.local, flow.id), None
+    if flow.transport == "tls":
+        return flow, Flow("tls", (flow.remote[0], via.port or 5061), flow.local, domain=host)
+    return flow, Flow("tcp", (flow.remote[0], port), flow.local)

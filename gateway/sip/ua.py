@@ -105,7 +105,7 @@ class UserAgent:
         if not data.strip(b"\r\n\0 "):
             return  # a keep-alive
         try:
-            message = parse_message(data, stream=flow.reliable)
+            message = parse_message(data, stream=flow.stream)
         except ParseError as error:
             self._refuse_unreadable(error, flow)
             return

@@ -9,13 +9,15 @@ bounded: a model that invents tool names fills one series, not the memory.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 Reading = Callable[[], float]
+Tally = Callable[[], Mapping[str, float]]
+"""Counts by reason; there are few reasons, and all are known beforehand."""
 
 _SETUP_BUCKETS = (0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0)
 _FIRST_AUDIO_BUCKETS = (0.02, 0.04, 0.06, 0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0)
@@ -44,12 +46,18 @@ class _Watched(Collector):
     def __init__(self) -> None:
         self.gauges: dict[str, tuple[str, Reading]] = {}
         self.counters: dict[str, tuple[str, Reading]] = {}
+        self.reasons: dict[str, tuple[str, Tally]] = {}
 
     def collect(self) -> Iterator[Metric]:
         for name, (about, read) in self.gauges.items():
             yield GaugeMetricFamily(name, about, value=read())
         for name, (about, read) in self.counters.items():
             yield CounterMetricFamily(name, about, value=read())
+        for name, (about, tally) in self.reasons.items():
+            family = CounterMetricFamily(name, about, labels=("reason",))
+            for reason, value in tally().items():
+                family.add_metric([reason], value)
+            yield family
 
 
 class Metrics:
@@ -130,7 +138,15 @@ class Metrics:
         """Made for ``EventBus(on_drop=...)``."""
         self._dropped.labels(self._listeners(listener)).inc()
 
-    def watch(self, *, active_calls: Reading, leased_ports: Reading, pacer_late_ticks: Reading) -> None:
+    def watch(
+        self,
+        *,
+        active_calls: Reading,
+        leased_ports: Reading,
+        pacer_late_ticks: Reading,
+        sip_connections: Reading,
+        sip_dropped: Tally,
+    ) -> None:
         """
         Name the owners of what is read at each scrape.
 
@@ -140,10 +156,17 @@ class Metrics:
         self._watched.gauges = {
             "trunkline_calls_active": ("Calls now.", active_calls),
             "trunkline_rtp_ports_leased": ("Pairs of RTP ports that calls hold.", leased_ports),
+            "trunkline_sip_connections": ("Open connections for SIP: TCP, TLS, WebSocket.", sip_connections),
             "trunkline_asyncio_tasks": ("Tasks of the event loop.", lambda: len(asyncio.all_tasks(loop))),
         }
         self._watched.counters = {
             "trunkline_pacer_late_ticks": ("Ticks of the pacer that came too late.", pacer_late_ticks)
+        }
+        self._watched.reasons = {
+            "trunkline_sip_dropped": (
+                "Datagrams, messages and connections dropped before they were read.",
+                sip_dropped,
+            )
         }
 
     def render(self) -> bytes:

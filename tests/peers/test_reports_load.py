@@ -2,7 +2,7 @@
 Field reports of the category load/leak, held on real SIP calls through ``trunkline serve``.
 
 Those about carriers' WebSockets hold the same kind of fault where it can occur today: on the provider's
-socket and on SIP over TCP (tests/gateway/net/test_sip_tcp.py). That about a locked database is in
+socket and on SIP over TCP (tests/gateway/net/test_sip_connections.py). That about a locked database is in
 tests/gateway/calls/test_slow_disk.py.
 """
 

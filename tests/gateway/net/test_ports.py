@@ -120,7 +120,7 @@ def test_ipv6_pairs_can_be_leased(first_port) -> None:
 
 def test_a_pool_of_ipv4_leases_a_pair_for_a_call_over_ipv6(first_port) -> None:
     pool = pool_of(first_port)
-    lease = pool.lease(0.0, ipv6=True)
+    lease = pool.lease(0.0, "::")
     rtp, rtcp = lease.take_sockets()
     assert rtp.family == rtcp.family == socket.AF_INET6
     assert (rtp.getsockname()[:2], rtcp.getsockname()[:2]) == (("::", lease.port), ("::", lease.port + 1))

@@ -7,8 +7,8 @@ import socket
 
 import pytest
 
-from gateway.net.sip_endpoint import SipEndpoint
-from gateway.net.sip_tcp import TcpLimits
+from gateway.net.sip_connections import ConnectionLimits
+from gateway.net.sip_endpoint import EndpointSettings, SipEndpoint
 from gateway.sip import events as sip
 from gateway.sip.settings import UaSettings
 from gateway.sip.timers import Timers
@@ -22,19 +22,18 @@ QUICK = Timers(t1=0.02, t2=0.08, t4=0.1, timer_d=0.1)
 class Gateway:
     """A user agent whose application answers every call, on sockets of its own."""
 
-    def __init__(self, *, allow=True, answer=True, timers=QUICK, tcp_limits=None):
+    def __init__(self, *, allow=True, answer=True, timers=QUICK, limits=None, **settings):
         count = itertools.count(1)
         self.ua = UserAgent(UaSettings(timers=timers), lambda: f"tk{next(count)}")
         self.events: list[sip.SipEvent] = []
-        self.denied: list[str] = []
         self.answer = answer
         self.news = asyncio.Event()
         self.endpoint = SipEndpoint(
             self.ua,
             allowed=lambda host: allow,
             on_event=self.on_event,
-            on_denied=self.denied.append,
-            tcp_limits=tcp_limits,
+            clock=asyncio.get_running_loop().time,
+            settings=EndpointSettings(connections=limits or ConnectionLimits(), **settings),
         )
 
     def now(self) -> float:
@@ -49,8 +48,8 @@ class Gateway:
             self.endpoint.settle()  # harmless inside of an event
 
     async def __aenter__(self):
-        await self.endpoint.listen_udp("127.0.0.1", 0)
-        await self.endpoint.listen_tcp("127.0.0.1", 0)
+        await self.endpoint.listen("udp", "127.0.0.1", 0)
+        await self.endpoint.listen("tcp", "127.0.0.1", 0)
         (_, *self.udp), (_, *self.tcp) = self.endpoint.addresses
         return self
 
@@ -166,14 +165,14 @@ async def test_a_stranger_gets_no_service_and_no_answer():
                 pass
         writer.close()
 
-        assert gateway.denied == ["127.0.0.1", "127.0.0.1"]
+        assert gateway.endpoint.dropped["denied"] == 2
         assert gateway.events == []
 
 
 @pytest.mark.parametrize(("wildcard", "host"), [("0.0.0.0", "127.0.0.1"), ("::", "::1")])
 async def test_behind_a_wildcard_the_contact_is_the_address_that_the_peer_reached(wildcard, host):
     async with Gateway() as gateway:
-        await gateway.endpoint.listen_udp(wildcard, 0)
+        await gateway.endpoint.listen("udp", wildcard, 0)
         port = gateway.endpoint.addresses[-1][2]
         async with Phone(gateway, host) as phone:
             phone.send(request("OPTIONS", "phone"), (host, port))
@@ -311,7 +310,7 @@ async def test_a_request_follows_a_tcp_contact_of_a_udp_caller():
 
 
 async def test_messages_wait_in_order_for_a_connection_and_the_last_place_is_not_exceeded(monkeypatch):
-    monkeypatch.setattr("gateway.net.sip_endpoint._WAITING", 2)
+    monkeypatch.setattr("gateway.net.sip_outbox._WAITING", 2)
     async with Gateway(timers=Timers()) as gateway, Listener() as peer, Phone(gateway) as phone:
         calls = []
         for n in range(3):
@@ -396,7 +395,7 @@ async def test_a_handler_that_fails_loses_no_other_event_and_no_answer():
 
 
 async def test_close_leaves_nothing_behind():
-    gateway = Gateway(tcp_limits=TcpLimits(connect_after=30.0))
+    gateway = Gateway(limits=ConnectionLimits(connect_after=30.0))
     async with gateway:
         reader, writer = await asyncio.open_connection(*gateway.tcp)
         writer.write(request("OPTIONS", "phone", transport="TCP"))

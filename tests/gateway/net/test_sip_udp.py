@@ -3,7 +3,7 @@ import socket
 
 import pytest
 
-from gateway.net.sip_udp import LocalAddresses, UdpSocket, bound_socket
+from gateway.net.sip_udp import LocalAddresses, UdpSocket, bound_socket, is_wildcard
 
 IPV6 = socket.has_ipv6
 
@@ -55,7 +55,7 @@ async def test_what_cannot_be_sent_is_told():
 async def test_wildcards_are_known():
     udp = await opened("0.0.0.0", [])
 
-    assert udp.is_wildcard
+    assert is_wildcard(udp.address[0])
     assert not udp.is_ipv6
     await closed(udp)
 

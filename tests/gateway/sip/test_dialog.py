@@ -151,7 +151,8 @@ def test_a_route_that_nobody_can_read_leads_back_to_the_source():
 
 def test_a_connection_is_used_again_and_the_contact_is_the_second_way():
     assert path("<sip:a@198.51.100.7:5999;transport=tcp>", TCP) == (TCP, tcp("198.51.100.7", 5999))
-    assert path("<sip:a@pbx.example>", TCP) == (TCP, tcp("pbx.example"))
+    assert path("<sip:a@pbx.example:5062>", TCP) == (TCP, tcp("pbx.example", 5062))
+    assert path("<sip:a@pbx.example>", TCP) == (TCP, tcp("pbx.example", 0))  # the port is looked up, too
     assert path("<sip:a@10.0.0.9>", TCP) == (TCP, tcp("10.0.0.9"))
 
 

@@ -62,18 +62,33 @@ def test_what_happens_in_calls_is_counted():
     assert found["trunkline_events_dropped_total{listener=recorder}"] == 1
 
 
+def watch_nothing(metrics):
+    metrics.watch(
+        active_calls=lambda: 0,
+        leased_ports=lambda: 0,
+        pacer_late_ticks=lambda: 0,
+        sip_connections=lambda: 0,
+        sip_dropped=lambda: {"denied": 0},
+    )
+
+
 async def test_what_is_is_read_when_somebody_asks():
     metrics = Metrics()
-    owner = {"calls": 1.0, "ports": 2.0, "late": 3.0}
+    owner = {"calls": 1.0, "ports": 2.0, "late": 3.0, "connections": 4.0, "denied": 5.0}
     metrics.watch(
         active_calls=lambda: owner["calls"],
         leased_ports=lambda: owner["ports"],
         pacer_late_ticks=lambda: owner["late"],
+        sip_connections=lambda: owner["connections"],
+        sip_dropped=lambda: {"denied": owner["denied"], "flooded": 0},
     )
     found = figures(metrics)
     assert found["trunkline_calls_active{}"] == 1
     assert found["trunkline_rtp_ports_leased{}"] == 2
     assert found["trunkline_pacer_late_ticks_total{}"] == 3
+    assert found["trunkline_sip_connections{}"] == 4
+    assert found["trunkline_sip_dropped_total{reason=denied}"] == 5
+    assert found["trunkline_sip_dropped_total{reason=flooded}"] == 0
 
     owner.update(calls=0.0, ports=0.0, late=4.0)
     found = figures(metrics)
@@ -84,7 +99,7 @@ async def test_what_is_is_read_when_somebody_asks():
 
 async def test_a_task_and_a_descriptor_more_are_seen_and_gone_again():
     metrics = Metrics()
-    metrics.watch(active_calls=lambda: 0, leased_ports=lambda: 0, pacer_late_ticks=lambda: 0)
+    watch_nothing(metrics)
 
     def leaks():
         found = figures(metrics)
@@ -121,7 +136,7 @@ def test_two_gateways_in_one_process_have_their_own_figures():
 
 async def test_every_figure_is_in_the_documentation_and_nothing_else_is():
     metrics = Metrics()
-    metrics.watch(active_calls=lambda: 0, leased_ports=lambda: 0, pacer_late_ticks=lambda: 0)
+    watch_nothing(metrics)
     families = text_string_to_metric_families(metrics.render().decode())
     exported = {
         f.name + ("_total" if f.type == "counter" else "")

@@ -3,7 +3,9 @@ import socket
 
 import pytest
 
-from gateway.net.sip_tcp import TcpConnections, TcpLimits
+from gateway.net.sip_connections import ConnectionLimits, Connections
+from gateway.net.sip_gate import Gate
+from gateway.net.tls import TlsContexts
 from gateway.sip.flow import Flow
 
 MESSAGE = b"OPTIONS sip:a@h SIP/2.0\r\nContent-Length: 0\r\n\r\n"
@@ -14,13 +16,14 @@ class Server:
 
     def __init__(self, *, allow=True, **limits):
         self.heard: list[tuple[bytes, Flow]] = []
-        self.denied: list[str] = []
         self.news = asyncio.Event()
-        self.pool = TcpConnections(
-            allowed=lambda host: allow,
-            on_denied=self.denied.append,
+        self.gate = Gate(lambda host: allow, asyncio.get_running_loop().time)
+        self.pool = Connections(
+            gate=self.gate,
+            advertise=lambda remote, local: local,
             on_message=self.take,
-            limits=TcpLimits(**limits),
+            limits=ConnectionLimits(**limits),
+            tls=TlsContexts(),
         )
 
     def take(self, data, flow):
@@ -28,7 +31,7 @@ class Server:
         self.news.set()
 
     async def __aenter__(self):
-        self.address = await self.pool.listen("127.0.0.1", 0)
+        self.address = await self.pool.listen("tcp", "127.0.0.1", 0)
         return self
 
     async def __aexit__(self, *_):
@@ -67,8 +70,8 @@ async def test_messages_and_answers_go_over_one_connection():
         assert data == MESSAGE
         assert flow.remote == writer.get_extra_info("sockname")[:2]
         assert flow.local == server.address
-        assert server.pool.by_flow(flow).send(b"answer")
-        assert server.pool.by_flow(Flow("tcp", flow.remote, flow.local)) is server.pool.by_flow(flow)
+        assert server.pool.find(flow).send(b"answer")
+        assert server.pool.find(Flow("tcp", flow.remote, flow.local)) is server.pool.find(flow)
         assert await reader.readexactly(8) == b"\r\nanswer"  # the pong came first
         writer.close()
 
@@ -79,7 +82,7 @@ async def test_others_are_cut_off_before_a_byte_is_read():
         writer.write(MESSAGE)
 
         assert await gone(reader, writer) == b""
-        assert server.denied == ["127.0.0.1"]
+        assert server.gate.dropped["denied"] == 1
         assert server.heard == []
         assert len(server.pool) == 0
 
@@ -99,7 +102,7 @@ async def test_there_is_a_cap_on_connections():
 async def test_a_stream_without_frames_is_answered_and_closed():
     async with Server() as server:
         server.take = None
-        server.pool.on_message = lambda data, flow: server.pool.by_flow(flow).send(b"400 for " + data)
+        server.pool.on_message = lambda data, flow: server.pool.find(flow).send(b"400 for " + data)
         reader, writer = await server.client()
         writer.write(b"BYE x\r\n\r\n" + MESSAGE)
 
@@ -111,7 +114,7 @@ async def test_a_peer_that_does_not_read_is_cut_off():
         reader, writer = await server.client()
         writer.write(MESSAGE)
         await server.until(1)
-        connection = server.pool.by_flow(server.heard[0][1])
+        connection = server.pool.find(server.heard[0][1])
         sent = 0
         while connection.send(b"x" * 50_000):
             sent += 1
@@ -139,7 +142,7 @@ async def test_what_waits_for_a_peer_that_does_not_read_waits_within_a_limit(hal
         peer.connect(server.address)
         peer.sendall(MESSAGE)
         await server.until(1)
-        connection = server.pool.by_flow(server.heard[0][1])
+        connection = server.pool.find(server.heard[0][1])
         while connection.unread_since is None:
             assert connection.send(b"x" * 64_000)
             await asyncio.sleep(0)
@@ -157,7 +160,7 @@ async def test_a_peer_that_reads_slowly_keeps_its_connection():
         reader, writer = await server.client()
         writer.write(MESSAGE)
         await server.until(1)
-        connection = server.pool.by_flow(server.heard[0][1])
+        connection = server.pool.find(server.heard[0][1])
         reading = 0
         while connection.unread_since is None:
             assert connection.send(b"x" * 64_000)
@@ -186,12 +189,12 @@ async def test_a_connection_that_does_nothing_is_closed(limits, data):
 
 async def test_we_can_connect_too():
     async with Server() as server, Server() as other:
-        connection = await other.pool.connect(server.address)
+        connection = await other.pool.connect("tcp", server.address)
         assert connection.send(MESSAGE)
         await server.until(1)
         # Our end of that connection is a passing port: peers reach us where we listen.
         assert connection.flow.local == other.address
-        assert server.pool.by_flow(server.heard[0][1]).send(MESSAGE)
+        assert server.pool.find(server.heard[0][1]).send(MESSAGE)
         await other.until(1)
 
         assert other.heard == [(MESSAGE, connection.flow)]
@@ -200,10 +203,10 @@ async def test_we_can_connect_too():
 async def test_where_we_connect_to_others_may_only_answer():
     response = MESSAGE.replace(b"OPTIONS sip:a@h SIP/2.0", b"SIP/2.0 200 OK")
     async with Server() as server, Server(allow=False) as other:
-        connection = await other.pool.connect(server.address)
+        connection = await other.pool.connect("tcp", server.address)
         connection.send(MESSAGE)
         await server.until(1)
-        back = server.pool.by_flow(server.heard[0][1])
+        back = server.pool.find(server.heard[0][1])
         back.send(MESSAGE + response)
         await other.until(1)
         assert other.heard == [(response, connection.flow)]
@@ -212,17 +215,17 @@ async def test_where_we_connect_to_others_may_only_answer():
             await connection.closed.wait()
 
         assert len(other.heard) == 1
-        assert other.denied == []
+        assert other.gate.dropped["denied"] == 0
 
 
 async def test_a_connection_that_fails_is_none():
     async with Server() as server:
         host, port = server.address
     async with Server(connect_after=1.0) as other:
-        assert await other.pool.connect((host, port)) is None
-        assert await other.pool.connect(("host.invalid", 5060)) is None
+        assert await other.pool.connect("tcp", (host, port)) is None
+        assert await other.pool.connect("tcp", ("host.invalid", 5060)) is None
 
 
 async def test_the_cap_holds_for_connections_of_ours():
     async with Server() as server, Server(max_connections=0) as other:
-        assert await other.pool.connect(server.address) is None
+        assert await other.pool.connect("tcp", server.address) is None
