@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import random
 import secrets
+import time
 from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
 from http.cookiejar import CookieJar, DefaultCookiePolicy
@@ -18,8 +20,8 @@ import httpx2
 import structlog
 
 from config.models import Settings
-from config.trunks import TrunkSettings
 from config.watch import Current, Reload, follow
+from gateway.app import trunks
 from gateway.app.network import endpoint_settings
 from gateway.app.providers import ProviderPool
 from gateway.app.sources import ConfigSources
@@ -32,19 +34,18 @@ from gateway.calls.prompts import Prompts
 from gateway.calls.recording import Recorder
 from gateway.calls.routing import Router
 from gateway.calls.switchboard import Switchboard
-from gateway.legs.numbers import NumberPlan, PrefixRule
-from gateway.legs.parties import PartyRules
+from gateway.legs.peer import PeerContext, figures_of
+from gateway.legs.registrar import Registrar
 from gateway.legs.sip_line import LineSettings, SipLine
-from gateway.legs.trunks import Listener, TrunkEntry, TrunkTable
+from gateway.legs.trunks import TrunkTable
 from gateway.net.media_stream import MediaStatistics
 from gateway.net.pacer import Pacer
 from gateway.net.ports import PortPool
-from gateway.sip.identity import CallerSource
 from gateway.sip.settings import UaSettings
 from gateway.sip.timers import Timers
 from gateway.sip.ua import UserAgent
 from gateway.store.memory import LogAudit, MemoryLedger
-from gateway.telemetry.metrics import Metrics
+from gateway.telemetry.metrics import Metrics, TrunkFigures
 from gateway.web.app import create_app
 from gateway.web.server import WebServer
 from providers.fakes.script import ScriptError
@@ -53,13 +54,8 @@ from tools.ports import PortError
 
 log = structlog.get_logger(__name__)
 
-_CALLER_SOURCES = {
-    "pai": CallerSource.ASSERTED,
-    "rpid": CallerSource.SCREENED,
-    "from": CallerSource.FROM,
-}
 FAREWELL_S = 2.0
-"""How long the last BYEs may take to be answered before the sockets close."""
+"""How long the last BYEs and unregistrations may take to be answered before the sockets close."""
 COLLECT_S = 30.0
 """How often the cycles of finished calls are freed."""
 
@@ -106,13 +102,25 @@ class Gateway:
             pool=self.pool,
             pacer=self.pacer,
             clock=self.clock,
-            trunks=TrunkTable(_trunks(settings)),
+            trunks=TrunkTable(trunks.entries(settings)),
             settings=_line_settings(settings),
             admit=self.switchboard.admit,
             on_leg=self.switchboard.take,
             on_media=self._media_done,
             network=endpoint_settings(settings.server),
         )
+        self.registrar = Registrar(
+            self.line.trunks,
+            PeerContext(
+                line=self.line,
+                clock=self.clock,
+                wall_clock=time.time,
+                token=lambda: secrets.token_hex(8),
+                spread=random.random,
+                on_addresses=self.line.trunks.set_peer,
+            ),
+        )
+        self.registrar.use(settings.trunks)
         self.web = WebServer(create_app(self, self.metrics), settings.server.http.listen)
         self._listening = False
         self.metrics.watch(
@@ -122,6 +130,17 @@ class Gateway:
             sip_connections=lambda: self.line.endpoint.connections,
             sip_dropped=lambda: self.line.endpoint.dropped,
         )
+        self.metrics.watch_trunks(self._trunk_figures)
+
+    def trunks(self) -> list[dict[str, object]]:
+        """Return what is known of each trunk, without secrets."""
+        return trunks.board(self.registrar.statuses, self.switchboard.calls_on)
+
+    def _trunk_figures(self) -> list[TrunkFigures]:
+        return [
+            TrunkFigures(status.name, self.switchboard.calls_on(status.name), *figures_of(status))
+            for status in self.registrar.statuses
+        ]
 
     def unready(self) -> list[str]:
         """Say why no new call should be sent here."""
@@ -154,17 +173,19 @@ class Gateway:
                 ]
                 recorder = group.create_task(_listening(self.recorder.run(), "recorder"), name="recorder")
                 calls = group.create_task(self.switchboard.run(), name="switchboard")
+                registrar = group.create_task(self.registrar.run(), name="registrar")
                 gc.collect()
                 gc.freeze()  # what lives for ever is not looked at again by the collector
                 await stop.wait()
                 self.line.drain()
+                self.registrar.stop()
                 enforcer = group.create_task(self._enforce(force), name="force")
                 await self.switchboard.drain(self.current.settings.server.drain_s)
                 await calls
-                await self._last_words()
+                await self._last_words(registrar)
                 self.recorder.close()
                 await recorder
-                for task in [*background, enforcer]:
+                for task in [*background, enforcer, registrar]:
                     task.cancel()
 
     async def _read_knowledge(self) -> None:
@@ -195,10 +216,10 @@ class Gateway:
         await force.wait()
         await self.switchboard.end_all()
 
-    async def _last_words(self) -> None:
-        """Give the last BYEs a moment to be answered."""
+    async def _last_words(self, registrar: asyncio.Task[None]) -> None:
+        """Give the last BYEs, and the registrars that are told of our end, a moment to answer."""
         deadline = self.clock() + FAREWELL_S
-        while self.ua.dialogs and self.clock() < deadline:  # noqa: ASYNC110 - the user agent has no event for it
+        while (self.ua.dialogs or not registrar.done()) and self.clock() < deadline:  # noqa: ASYNC110 - the user agent has no event for it
             await asyncio.sleep(0.05)
 
     def _reloaded(self, reload: Reload) -> None:
@@ -212,7 +233,8 @@ class Gateway:
             log.error("config.refused", problems=list(error.problems))  # noqa: TRY400 - it names them all
             return
         self.switchboard.use(plans, _admission(settings))
-        self.line.use(_trunks(settings), _line_settings(settings))
+        self.line.use(trunks.entries(settings), _line_settings(settings))
+        self.registrar.use(settings.trunks)
         self._read_certificates(settings)
         self.recorder.use(settings.storage.recordings)
         log.info(
@@ -253,34 +275,11 @@ def _admission(settings: Settings) -> Admission:
     )
 
 
-def _trunks(settings: Settings) -> dict[str, TrunkEntry]:
-    return {name: _entry(trunk) for name, trunk in settings.trunks.items()}
-
-
-def _entry(trunk: TrunkSettings) -> TrunkEntry:
-    listen, register = trunk.listen, trunk.register
-    return TrunkEntry(
-        allow=trunk.allow,
-        listener=Listener(listen.transport, listen.host, listen.port) if listen else None,
-        registers=register is not None,
-        tls_verify=trunk.tls_verify,
-        user=register.user if register else "",
-    )
-
-
-def _parties(trunk: TrunkSettings) -> PartyRules:
-    rules = [PrefixRule(rule.strip, rule.prefix) for rule in trunk.number_rules]
-    return PartyRules(
-        plan=NumberPlan(trunk.country or "", rules),
-        order=tuple(_CALLER_SOURCES[source] for source in trunk.caller_order),
-        headers=tuple(name.lower() for name in trunk.headers),
-    )
-
-
 def _line_settings(settings: Settings) -> LineSettings:
     return LineSettings(
         codecs={name: trunk.codecs for name, trunk in settings.trunks.items()},
-        parties={name: _parties(trunk) for name, trunk in settings.trunks.items()},
+        parties=trunks.party_rules(settings),
+        credentials=trunks.credentials(settings),
     )
 
 

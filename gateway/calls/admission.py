@@ -25,6 +25,10 @@ class Admission:
     def active(self) -> int:
         return self._trunks.total()
 
+    def calls_on(self, trunk: str) -> int:
+        """Calls now on one trunk."""
+        return self._trunks[trunk]
+
     def adopt(self, former: Admission) -> None:
         """Go on counting the calls that ``former`` let in."""
         self._trunks = former._trunks

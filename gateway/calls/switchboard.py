@@ -53,6 +53,10 @@ class Switchboard:
     def active(self) -> int:
         return self._admission.active
 
+    def calls_on(self, trunk: str) -> int:
+        """Calls now on one trunk."""
+        return self._admission.calls_on(trunk)
+
     @property
     def draining(self) -> bool:
         return self._admission.draining

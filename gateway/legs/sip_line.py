@@ -8,7 +8,7 @@ terms, and hands every later event to the leg it belongs to.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import structlog
@@ -25,7 +25,10 @@ from gateway.net.pacer import Pacer
 from gateway.net.ports import PortPool, PortsExhausted
 from gateway.net.sip_endpoint import EndpointSettings, SipEndpoint
 from gateway.sip import events as sip
+from gateway.sip.flow import Flow
 from gateway.sip.message import Request
+from gateway.sip.own_request import Series
+from gateway.sip.target import Credentials, Target
 from gateway.sip.ua import UserAgent
 
 log = structlog.get_logger(__name__)
@@ -43,6 +46,8 @@ class LineSettings:
     """For each trunk the codecs in order of preference."""
     parties: Mapping[str, PartyRules] = field(default_factory=dict)
     """For each trunk what it is believed of caller and called."""
+    credentials: Mapping[str, Credentials] = field(default_factory=dict)
+    """For each trunk with which our requests in a call answer a challenge."""
     prebuffer_ms: int = 40
 
 
@@ -86,6 +91,7 @@ class SipLine:
         self._on_leg = on_leg
         self._on_media = on_media
         self._legs: dict[str, SipLeg] = {}
+        self._asked: dict[str, Callable[[sip.RequestAnswered], None]] = {}
         self.trunks = trunks
         self.settings = settings
         self.endpoint = SipEndpoint(
@@ -132,6 +138,26 @@ class SipLine:
         self._ua.answer_refer(call, status, now=self._clock())
         self.endpoint.settle()
 
+    # Requests of ours out of dialog (gateway.legs.peer.Line).
+
+    async def flows(self, uri: str) -> tuple[Flow, ...]:
+        """Look up where a URI leads to (RFC 3263); empty when nowhere."""
+        return await self.endpoint.flows(uri)
+
+    def ask(
+        self,
+        method: str,
+        target: Target,
+        *,
+        headers: Iterable[tuple[str, str]] = (),
+        series: Series,
+        answered: Callable[[sip.RequestAnswered], None],
+    ) -> None:
+        """Send a request; ``answered`` gets its final response, in the event loop and once."""
+        handle = self._ua.request(method, target, headers=headers, series=series, now=self._clock())
+        self._asked[handle] = answered
+        self.endpoint.settle()
+
     # Events of the user agent.
 
     def handle(self, event: sip.SipEvent) -> None:
@@ -144,7 +170,8 @@ class SipLine:
             case sip.MessageDropped():
                 log.info("sip.dropped", source=event.source, why=event.why)
             case sip.RequestAnswered():
-                log.info("sip.request_answered", request=event.request, status=event.status)
+                if (answered := self._asked.pop(event.request, None)) is not None:
+                    answered(event)
             case sip.CallEnded():
                 leg = self._legs.pop(event.call, None)
                 if leg is not None:
@@ -163,6 +190,8 @@ class SipLine:
             self._refuse(event.call, info, leg)
             return
         self._legs[event.call] = leg
+        if (credentials := self.settings.credentials.get(info.trunk)) is not None:
+            self._ua.use_credentials(event.call, credentials, now=self._clock())
         self._ua.ring(event.call, now=self._clock())
         self._on_leg(leg)
 

@@ -90,10 +90,16 @@ class Unregistered:
 
 @dataclass(frozen=True, slots=True)
 class SeenFrom:
-    """The registrar sees us at another address than before: a NAT, or our own when it is new."""
+    """The registrar sees us at another address than before; ``told`` is the one that we named."""
 
     host: str
     port: int
+    told: tuple[str, int]
+
+    @property
+    def translated(self) -> bool:
+        """Whether something on the way, a NAT, has changed it."""
+        return (self.host, self.port) != self.told
 
 
 RegistrationEvent: TypeAlias = Registered | RegistrationFailed | RefreshFailed | Unregistered | SeenFrom
@@ -119,7 +125,8 @@ class Registration:
         self._due: float | None = None
         self._ends: float | None = None
         self._seen: tuple[str, int] | None = None
-        self._lost = False
+        self._renew = False
+        self._was_refused = False
         self._to_send: list[Register] = []
         self._events: list[RegistrationEvent] = []
 
@@ -158,11 +165,15 @@ class Registration:
             self.state = RegistrationState.REGISTERING
         self._send(self._expires)
 
-    def transport_lost(self, *, now: float) -> None:
-        """The connection that the registrar reaches us by is gone: register anew, on a new one."""
+    def renew(self, *, now: float) -> None:
+        """
+        Register anew: the connection by which the registrar reaches us is new, or it is back at all.
+
+        A registration that was refused, and not just lost, keeps its pause.
+        """
         if self._awaited is not None:
-            self._lost = True  # the REGISTER that is under way may have gone down with it
-        elif self.state is RegistrationState.REGISTERED:
+            self._renew = True  # the REGISTER that is under way may have gone down with it
+        elif self.is_valid or (self.state is RegistrationState.FAILED and not self._was_refused):
             self._due = now
 
     def answered(self, status: int, reason: str, headers: Headers, *, now: float) -> None:
@@ -174,10 +185,10 @@ class Registration:
             self._after_stop(sent, status)
             return
         self._notice_source(headers)
-        lost, self._lost = self._lost, False
+        renew, self._renew = self._renew, False
         if 200 <= status < 300:
             self._succeed(headers, now)
-            if lost:
+            if renew:
                 self._due = now
         elif status == 423 and (least := _seconds(headers.get("Min-Expires"))) and least > self._expires:
             self._expires = min(int(least), MAX_EXPIRES)
@@ -225,13 +236,14 @@ class Registration:
 
     def _refused(self, status: int, reason: str, headers: Headers, now: float) -> None:
         self._failures += 1
+        self._was_refused = _asks_for_a_person(status)
         wait = min(MAX_S, BASE_S * 2 ** min(self._failures, 16))
-        if _asks_for_a_person(status):
+        if self._was_refused:
             wait = max(wait, 2 * REFUSED_S)
         wait *= 0.5 + 0.5 * self._spread()
         wait = max(wait, min(_seconds(headers.get("Retry-After")) or 0.0, MAX_RETRY_AFTER))
         self._due = now + wait
-        if self._ends is not None and now < self._ends and not _asks_for_a_person(status):
+        if self._ends is not None and now < self._ends and not self._was_refused:
             # A refresh that failed takes nothing away: the contact is there until it runs out.
             self._due = min(self._due, now + max((self._ends - now) / 2, 1.0))
             self._events.append(RefreshFailed(status, reason, self._ends - now))
@@ -263,7 +275,7 @@ class Registration:
             return
         if (host, port) != self._seen:
             self._seen = (host, port)
-            self._events.append(SeenFrom(host, port))
+            self._events.append(SeenFrom(host, port, via.sent_by))
 
 
 def granted_to(user: str, headers: Headers) -> float | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -40,6 +41,22 @@ class _Labels:
         return value
 
 
+@dataclass(frozen=True, slots=True)
+class TrunkFigures:
+    """What is read of one trunk; ``None`` leaves a figure out: nobody knows it."""
+
+    trunk: str
+    calls: int
+    registered: float | None
+    """1 or 0."""
+    reachable: float | None
+    """1 or 0."""
+
+
+def _no_trunks() -> list[TrunkFigures]:
+    return []
+
+
 class _Watched(Collector):
     """Reads gauges and counters from their owners at the time of a scrape."""
 
@@ -47,8 +64,10 @@ class _Watched(Collector):
         self.gauges: dict[str, tuple[str, Reading]] = {}
         self.counters: dict[str, tuple[str, Reading]] = {}
         self.reasons: dict[str, tuple[str, Tally]] = {}
+        self.trunks: Callable[[], list[TrunkFigures]] = _no_trunks
 
     def collect(self) -> Iterator[Metric]:
+        yield from self._collect_trunks()
         for name, (about, read) in self.gauges.items():
             yield GaugeMetricFamily(name, about, value=read())
         for name, (about, read) in self.counters.items():
@@ -58,6 +77,24 @@ class _Watched(Collector):
             for reason, value in tally().items():
                 family.add_metric([reason], value)
             yield family
+
+    def _collect_trunks(self) -> Iterator[Metric]:
+        calls = GaugeMetricFamily("trunkline_trunk_calls", "Calls now, by trunk.", labels=["trunk"])
+        registered = GaugeMetricFamily(
+            "trunkline_trunk_registered", "Whether the registrar has our contact.", labels=["trunk"]
+        )
+        reachable = GaugeMetricFamily(
+            "trunkline_trunk_reachable", "Whether the peer answers OPTIONS.", labels=["trunk"]
+        )
+        for each in self.trunks():
+            for family, value in (
+                (calls, float(each.calls)),
+                (registered, each.registered),
+                (reachable, each.reachable),
+            ):
+                if value is not None:
+                    family.add_metric([each.trunk], value)
+        yield from (calls, registered, reachable)
 
 
 class Metrics:
@@ -137,6 +174,10 @@ class Metrics:
     def event_dropped(self, listener: str) -> None:
         """Made for ``EventBus(on_drop=...)``."""
         self._dropped.labels(self._listeners(listener)).inc()
+
+    def watch_trunks(self, read: Callable[[], list[TrunkFigures]]) -> None:
+        """Name the owner of the trunks' figures."""
+        self._watched.trunks = read
 
     def watch(
         self,

@@ -1,4 +1,4 @@
-"""The web application: health, readiness, metrics. Later issues mount the API and the console on it."""
+"""The web application: health, readiness, trunks, metrics. Later issues mount API and console on it."""
 
 from __future__ import annotations
 
@@ -16,6 +16,10 @@ class HealthProbe(Protocol):
         """Say why no new call should be sent here (``starting``, ``draining``); empty when one may be."""
         ...
 
+    def trunks(self) -> list[dict[str, object]]:
+        """Return what is known of each trunk, as JSON; no secrets."""
+        ...
+
 
 class MetricsSource(Protocol):
     """Where ``/metrics`` comes from."""
@@ -30,7 +34,9 @@ def create_app(probe: HealthProbe, metrics: MetricsSource) -> FastAPI:
     Make the application.
 
     ``/healthz`` answers as long as the event loop runs: a supervisor restarts a process that does
-    not. ``/readyz`` is 503 with reasons while no call should come: a load balancer looks elsewhere.
+    not. ``/readyz`` is 503 with reasons while no call should come: a load balancer looks elsewhere. Trunks
+    that are down are no such reason: another process would not reach them either, and calls that do come
+    are served; ``/trunks`` and ``/metrics`` tell of them.
 
     Args:
         probe: Asked for readiness.
@@ -49,6 +55,10 @@ def create_app(probe: HealthProbe, metrics: MetricsSource) -> FastAPI:
         if reasons:
             return JSONResponse({"status": "unready", "reasons": reasons}, status_code=503)
         return JSONResponse({"status": "ready"})
+
+    @app.get("/trunks")
+    async def trunks() -> Response:
+        return JSONResponse({"trunks": probe.trunks()})
 
     @app.get("/metrics")
     async def figures() -> Response:

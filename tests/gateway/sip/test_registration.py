@@ -212,13 +212,26 @@ def test_a_refresh_that_is_forbidden_ends_the_registration_at_once():
 
 def test_a_lost_connection_is_registered_anew():
     registration = registered()
-    registration.transport_lost(now=10.0)
+    registration.renew(now=10.0)
     registration.handle_timeout(now=registration.next_timeout())
     assert registration.to_send() == [Register(600)]
 
-    registration.transport_lost(now=10.0)  # before the answer: it may have gone down with the connection
+    registration.renew(now=10.0)  # before the answer: it may have gone down with the connection
     registration.answered(200, "OK", contact(600), now=11.0)
     assert registration.next_timeout() == 11.0
+
+
+def test_a_registrar_that_is_back_is_asked_at_once_unless_it_had_refused():
+    registration = make()
+    registration.start(now=0.0)
+    fail(registration, 408, now=0.0)
+    registration.renew(now=5.0)
+    assert registration.next_timeout() == 5.0
+
+    registration.handle_timeout(now=5.0)
+    [refused] = fail(registration, 403, now=5.0)
+    registration.renew(now=6.0)
+    assert registration.next_timeout() == 5.0 + refused.retry_after
 
 
 def test_stopping_takes_the_contact_away():
@@ -260,13 +273,13 @@ def test_the_address_that_the_registrar_sees_is_told_once():
     via = "SIP/2.0/UDP 10.0.0.2:5060;branch=z9hG4bK1;rport=1024;received=203.0.113.9"
     headers = Headers([("Via", via), ("Contact", "<sip:t0k3n@10.0.0.2>;expires=60")])
     registration.answered(200, "OK", headers, now=0.0)
-    assert registration.events() == [SeenFrom("203.0.113.9", 1024), Registered(60)]
+    assert registration.events() == [SeenFrom("203.0.113.9", 1024, ("10.0.0.2", 5060)), Registered(60)]
     registration.handle_timeout(now=30.0)
     registration.answered(200, "OK", headers, now=30.0)
     assert registration.events() == []
     registration.handle_timeout(now=60.0)
     registration.answered(200, "OK", Headers([("Via", via.replace("1024", "1025"))]), now=60.0)
-    assert registration.events() == [SeenFrom("203.0.113.9", 1025)]
+    assert registration.events() == [SeenFrom("203.0.113.9", 1025, ("10.0.0.2", 5060))]
 
 
 STEPS = st.one_of(
@@ -299,7 +312,7 @@ def test_there_is_never_more_than_one_register_under_way_nor_a_registration_with
                 now += amount
                 registration.handle_timeout(now=now)
             case "lost":
-                registration.transport_lost(now=now)
+                registration.renew(now=now)
             case "stop" if not stopped:
                 stopped = True
                 registration.stop()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from gateway.telemetry.metrics import Metrics
+from gateway.telemetry.metrics import Metrics, TrunkFigures
 
 
 def figures(metrics: Metrics) -> dict[str, float]:
@@ -95,6 +95,20 @@ async def test_what_is_is_read_when_somebody_asks():
     assert found["trunkline_calls_active{}"] == 0
     assert found["trunkline_rtp_ports_leased{}"] == 0
     assert found["trunkline_pacer_late_ticks_total{}"] == 4
+
+
+def test_of_each_trunk_what_is_known_is_shown_and_nothing_else():
+    metrics = Metrics()
+    metrics.watch_trunks(
+        lambda: [TrunkFigures("office", 2, 1.0, None), TrunkFigures("carrier", 0, None, 0.0)]
+    )
+    found = figures(metrics)
+    assert {name: value for name, value in found.items() if name.startswith("trunkline_trunk_")} == {
+        "trunkline_trunk_calls{trunk=office}": 2,
+        "trunkline_trunk_calls{trunk=carrier}": 0,
+        "trunkline_trunk_registered{trunk=office}": 1,
+        "trunkline_trunk_reachable{trunk=carrier}": 0,
+    }
 
 
 async def test_a_task_and_a_descriptor_more_are_seen_and_gone_again():

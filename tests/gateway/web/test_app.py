@@ -13,6 +13,9 @@ class Probe:
     def unready(self) -> list[str]:
         return self.reasons
 
+    def trunks(self) -> list[dict[str, object]]:
+        return [{"name": "office", "calls": 2}]
+
 
 @pytest.fixture
 def probe():
@@ -50,6 +53,12 @@ async def test_unready_is_503_with_every_reason(client, probe, reasons):
     answer = await client.get("/readyz")
 
     assert (answer.status_code, answer.json()) == (503, {"status": "unready", "reasons": reasons})
+
+
+async def test_the_trunks_are_shown_as_the_gateway_knows_them(client):
+    answer = await client.get("/trunks")
+
+    assert (answer.status_code, answer.json()) == (200, {"trunks": [{"name": "office", "calls": 2}]})
 
 
 async def test_metrics_are_in_prometheus_format(client, metrics):

@@ -17,6 +17,9 @@ class Ready:
     def unready(self) -> list[str]:
         return []
 
+    def trunks(self) -> list[dict[str, object]]:
+        return []
+
 
 def server(port: int = 0, host: str = "127.0.0.1") -> WebServer:
     return WebServer(create_app(Ready(), Metrics()), HttpListen(host, port))

@@ -1,0 +1,81 @@
+"""From the settings of trunks to what the line, the table and the operator's pages take of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final
+
+from config.models import Settings
+from config.trunks import TrunkSettings
+from gateway.legs.numbers import NumberPlan, PrefixRule
+from gateway.legs.parties import PartyRules
+from gateway.legs.peer import PeerStatus, credentials_of
+from gateway.legs.trunks import Listener, TrunkEntry
+from gateway.sip.identity import CallerSource
+from gateway.sip.target import Credentials
+
+_SOURCES: Final[Mapping[str, CallerSource]] = MappingProxyType(
+    {"pai": CallerSource.ASSERTED, "rpid": CallerSource.SCREENED, "from": CallerSource.FROM}
+)
+
+
+def entries(settings: Settings) -> dict[str, TrunkEntry]:
+    """Return by trunk what its calls are recognised by."""
+    return {name: _entry(trunk) for name, trunk in settings.trunks.items()}
+
+
+def party_rules(settings: Settings) -> dict[str, PartyRules]:
+    """Return by trunk what it is believed of caller and called."""
+    return {name: _rules(trunk) for name, trunk in settings.trunks.items()}
+
+
+def credentials(settings: Settings) -> dict[str, Credentials]:
+    """Return by trunk with what our requests answer a challenge."""
+    known = {name: credentials_of(trunk) for name, trunk in settings.trunks.items()}
+    return {name: found for name, found in known.items() if found is not None}
+
+
+def board(statuses: list[PeerStatus], calls: Callable[[str], int]) -> list[dict[str, object]]:
+    """Return what ``/trunks`` shows: everything that is known of each trunk, and no secret."""
+    return [
+        {
+            "name": status.name,
+            "calls": calls(status.name),
+            "peer": status.peer,
+            "reach": {
+                "state": status.reach,
+                "since": status.reach_since,
+                "latency_ms": None if status.latency_ms is None else round(status.latency_ms, 1),
+            },
+            "registration": {
+                "state": status.registration,
+                "since": status.registration_since,
+                "address": status.registered_as,
+                "seen_from": status.seen_from,
+            },
+            "last_error": {"what": status.last_error, "at": status.last_error_at},
+        }
+        for status in statuses
+    ]
+
+
+def _entry(trunk: TrunkSettings) -> TrunkEntry:
+    listen, register = trunk.listen, trunk.register
+    return TrunkEntry(
+        allow=trunk.allow,
+        listener=Listener(listen.transport, listen.host, listen.port) if listen else None,
+        registers=register is not None,
+        tls_verify=trunk.tls_verify,
+        user=register.user if register else "",
+    )
+
+
+def _rules(trunk: TrunkSettings) -> PartyRules:
+    return PartyRules(
+        plan=NumberPlan(
+            trunk.country or "", [PrefixRule(rule.strip, rule.prefix) for rule in trunk.number_rules]
+        ),
+        order=tuple(_SOURCES[source] for source in trunk.caller_order),
+        headers=tuple(name.lower() for name in trunk.headers),
+    )
