@@ -95,7 +95,7 @@ class Call:
         self.authorizer = Authorizer(None, kit.token)
         self.our_offer = Reoffer(self, kit, owner=state is CallState.CALLING)
         self._kit = kit
-        self._policy = policy
+        self.policy = policy
         self._changed = changed
         self._unacked: UnackedAnswer | None = None
         self._reoffer: Served | None = None
@@ -487,7 +487,7 @@ class Call:
 
     @property
     def _supported(self) -> tuple[str, str]:
-        return "Supported", ", ".join(extensions(self._policy))
+        return "Supported", ", ".join(extensions(self.policy))
 
     def changed(self) -> None:
         self._changed(self)

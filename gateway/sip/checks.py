@@ -20,6 +20,8 @@ class Refusal:
     status: int
     why: str
     headers: tuple[tuple[str, str], ...] = ()
+    quiet: bool = False
+    """Whether it is part of the normal course of things, and nothing to report."""
 
 
 UNSUPPORTED_MEDIA = ("Accept", ACCEPT), ("Accept-Encoding", "identity")

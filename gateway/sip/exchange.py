@@ -18,7 +18,6 @@ from gateway.sip.message import Request, Response
 from gateway.sip.transaction import ResponseReceived, Terminated, TransactionEvent
 from gateway.sip.transactions import Handler, Sent
 
-
 MAX_AMENDMENTS: Final = 3
 """How often one request is composed anew for a refusal that says what is wrong with it."""
 

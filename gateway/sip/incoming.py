@@ -12,7 +12,7 @@ from gateway.sip.dialog import Dialog
 from gateway.sip.errors import LocalProtocolError
 from gateway.sip.flow import Flow
 from gateway.sip.kit import ExtraHeaders, Kit
-from gateway.sip.message import Headers
+from gateway.sip.message import Headers, Request
 from gateway.sip.policy import ANYBODY, PeerPolicy
 from gateway.sip.reliable import LAST_FIRST_RSEQ, ReliableProvisionals, RingDue, requires, supports
 from gateway.sip.respond import ALLOW
@@ -58,7 +58,6 @@ class IncomingCall(Call):
             state=CallState.OFFERED,
             policy=policy,
         )
-        self.first_cseq = invite.request.cseq.number
         self._invite = invite
         self._offer = offer
         self._answer_by: float = now + kit.settings.answer_timeout
@@ -111,6 +110,11 @@ class IncomingCall(Call):
             return
         super().bye(reason=reason, now=now)
 
+    @property
+    def invite(self) -> Request:
+        """The INVITE that began the call."""
+        return self._invite.request
+
     def owns(self, served: Served) -> bool:
         """Whether a transaction is the INVITE that began this call."""
         return served is self._invite
@@ -136,10 +140,12 @@ class IncomingCall(Call):
     # Provisional responses (RFC 3262 for the reliable ones).
 
     def _reliably(self, headers: Headers) -> ReliableProvisionals | None:
-        if not requires(headers) and not (self._policy.reliable_provisional and supports(headers)):
+        if not requires(headers) and not (self.policy.reliable_provisional and supports(headers)):
             return None
         first = 1 + zlib.crc32(self._kit.token().encode()) % LAST_FIRST_RSEQ
-        return ReliableProvisionals(first=first, cseq=self.first_cseq, timers=self._kit.settings.timers)
+        return ReliableProvisionals(
+            first=first, cseq=self.invite.cseq.number, timers=self._kit.settings.timers
+        )
 
     def _send_provisional(self, status: int, sdp: bytes, now: float) -> None:
         dialog = self.dialog

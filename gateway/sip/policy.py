@@ -29,12 +29,13 @@ class PeerPolicy:
         return terms if self.session_timers else NO_TIMERS
 
 
-Policies: TypeAlias = Callable[[Flow], PeerPolicy]
+Policies: TypeAlias = Callable[[Flow, str], PeerPolicy]
+"""Asked with the flow of a request and the user part of its Request-URI; ours go to a flow and nobody."""
 
 ANYBODY = PeerPolicy()
 
 
-def same_for_all(flow: Flow) -> PeerPolicy:
-    """The policy of a user agent that makes no difference."""
-    del flow
+def same_for_all(flow: Flow, user: str) -> PeerPolicy:
+    """Return the policy of a user agent that makes no difference."""
+    del flow, user
     return ANYBODY

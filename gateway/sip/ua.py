@@ -8,13 +8,15 @@ one timer for :meth:`UserAgent.next_timeout`. ``now`` is any monotonic clock in 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 
+from gateway.sip.admission import Admission
 from gateway.sip.agenda import Agenda
 from gateway.sip.body import UnsupportedBody, find_sdp
 from gateway.sip.call import Call, CallState, reason_of
-from gateway.sip.checks import UNSUPPORTED_MEDIA, extensions, inspect
-from gateway.sip.dialog import Dialog, DialogKey, dialog_key
+from gateway.sip.call_table import CallTable
+from gateway.sip.checks import UNSUPPORTED_MEDIA, Refusal, extensions
+from gateway.sip.dialog import Dialog
 from gateway.sip.errors import LocalProtocolError
 from gateway.sip.events import CallOffered, MessageDropped, RequestRefused, SipEvent
 from gateway.sip.flow import Flow, Outgoing
@@ -25,9 +27,8 @@ from gateway.sip.message import Request, Response
 from gateway.sip.outgoing import OutgoingCall
 from gateway.sip.own_request import OwnRequest, Series
 from gateway.sip.parser import ParseError, parse_message
-from gateway.sip.policy import PeerPolicy, Policies, same_for_all
+from gateway.sip.policy import PeerPolicy, Policies
 from gateway.sip.respond import ACCEPT, ALLOW, Responder, contact_uri, way_back, with_source
-from gateway.sip.session_timer import judge as judge_session
 from gateway.sip.settings import UaSettings
 from gateway.sip.target import Credentials, Target
 from gateway.sip.transactions import Served, Transactions
@@ -55,24 +56,22 @@ class UserAgent:
         self._transactions = Transactions(settings.timers, self._out)
         self._responder = Responder(settings)
         self._kit = Kit(settings, self._transactions, self._responder, token, self._events)
-        self._calls: dict[str, Call] = {}
-        self._dialogs: dict[DialogKey, Call] = {}
+        self._calls = CallTable()
+        self._admission = Admission(settings, token)
         self._requests: dict[str, OwnRequest] = {}
         self._agenda: Agenda[Call] = Agenda()
-        self._draining = False
-        self._policies: Policies = same_for_all
 
     # Figures for metrics.
 
     @property
     def active_calls(self) -> int:
         """Calls that have not ended."""
-        return sum(call.state is not CallState.ENDED for call in self._calls.values())
+        return self._calls.active
 
     @property
     def dialogs(self) -> int:
         """Dialogs in memory, with those whose BYE or transfer is not through."""
-        return len(self._dialogs)
+        return len(self._calls)
 
     @property
     def transactions(self) -> int:
@@ -198,13 +197,13 @@ class UserAgent:
                 sdp=sdp,
                 ring_for=ring_for,
                 kit=self._kit,
-                policy=self._policies(target.flows[0]),
+                policy=self._admission.policies(target.flows[0], ""),
                 changed=self._settle,
             )
             call.start(now=now)
         except ValueError as error:
             raise LocalProtocolError(f"cannot call {target.uri[:80]!r}: {error}") from error
-        self._calls[call.handle] = self._dialogs[call.dialog.key] = call
+        self._calls.add(call)
         self._settle(call)
         return call.handle
 
@@ -291,11 +290,11 @@ class UserAgent:
 
     def treat(self, policies: Policies) -> None:
         """From now on treat each new request as ``policies`` says for the flow that it comes on."""
-        self._policies = policies
+        self._admission.policies = policies
 
     def drain(self, active: bool) -> None:
         """Refuse OPTIONS and new calls with 503 from now on, or serve them again."""
-        self._draining = active
+        self._admission.draining = active
 
     def _command(self, handle: str, act: Callable[[Call], None]) -> bool:
         call = self._calls.get(handle)
@@ -322,24 +321,36 @@ class UserAgent:
         # Only an INVITE is harmful twice; some devices ping with the same CSeq for ever.
         merged = request.method == "INVITE" and not request.to.tag and self._transactions.is_merged(request)
         served = self._transactions.serve(request, back, fallback, now=now)
-        policy = self._policies(flow)
         if request.method == "CANCEL":
             self._receive_cancel(served, now)
-        elif (refusal := inspect(request, policy)) is not None:
-            self._refuse(served, refusal.status, refusal.why, now, extra=refusal.headers)
-        elif merged:
-            self._refuse(served, 482, "it came before on another path", now)
+            return
+        call = self._calls.of_request(request) if request.to.tag else None
+        policy = self._admission.policy(request, flow) if call is None else call.policy
+        if (refusal := self._admission.judge(request, policy, merged=merged, now=now)) is not None:
+            self._turn_away(served, refusal, now)
+        elif call is not None:
+            call.receive(served, flow, now=now)
+            self._settle(call)
         elif request.to.tag:
-            self._receive_in_dialog(served, flow, now)
-        elif request.method == "INVITE":
-            self._receive_invite(served, flow, policy, now)
-        elif request.method == "OPTIONS":
-            self._receive_options(served, flow, policy, now)
+            self._refuse(served, 481, f"{request.method} for an unknown dialog", now)
+        elif request.method in {"INVITE", "OPTIONS"}:
+            self._receive_new(served, flow, policy, now)
         else:
             self._refuse(served, 481, f"{request.method} outside a dialog", now)
 
+    def _receive_new(self, served: Served, flow: Flow, policy: PeerPolicy, now: float) -> None:
+        request = served.request
+        known = self._calls.begun_by(request)
+        refusal = self._admission.judge_new(request, policy, known=known, dialogs=len(self._calls))
+        if refusal is not None:
+            self._turn_away(served, refusal, now)
+        elif request.method == "INVITE":
+            self._receive_invite(served, flow, policy, now)
+        else:
+            self._receive_options(served, flow, policy, now)
+
     def _receive_ack(self, ack: Request, flow: Flow, now: float) -> None:
-        call = self._find(ack)
+        call = self._calls.of_request(ack)
         if call is None:
             self._drop(flow, "an ACK that belongs to no call")
             return
@@ -352,37 +363,21 @@ class UserAgent:
             self._refuse(cancel, 481, "CANCEL of an unknown request", now)
             return
         # 9.2: the same tag as in the responses to the INVITE.
-        tag = next((call.dialog.local_tag for call in self._incoming_calls() if call.owns(invite)), "")
-        self._kit.respond(cancel, 200, tag=tag or self._token(), now=now)
+        tag = self._calls.local_tag(invite) or self._token()
+        self._kit.respond(cancel, 200, tag=tag, now=now)
         self._transactions.cancel(invite, reason=reason_of(cancel.request), now=now)
-
-    def _find(self, request: Request) -> Call | None:
-        """Return the call in whose dialog a request of the peer is."""
-        call = self._dialogs.get(dialog_key(request))
-        return call if call is not None and call.knows(request.from_.tag) else None
 
     def _receive_late(self, response: Response, now: float) -> bool:
         """Take a 2xx to an INVITE of ours that comes when its transaction is over, or was given up."""
         if not response.is_success or response.cseq.method != "INVITE":
             return False
-        call = self._dialogs.get((response.call_id, response.from_.tag))
+        call = self._calls.of_response(response)
         if call is None or not call.receive_late(response, now=now):
             return False
         self._settle(call)
         return True
 
-    def _receive_in_dialog(self, served: Served, flow: Flow, now: float) -> None:
-        call = self._find(served.request)
-        if call is None:
-            self._refuse(served, 481, f"{served.request.method} for an unknown dialog", now)
-            return
-        call.receive(served, flow, now=now)
-        self._settle(call)
-
     def _receive_options(self, served: Served, flow: Flow, policy: PeerPolicy, now: float) -> None:
-        if self._draining:
-            self._refuse(served, 503, "draining", now, extra=self._retry_after)
-            return
         extra = (
             ("Allow", ALLOW),
             ("Accept", ", ".join((ACCEPT, *DTMF_TYPES))),
@@ -393,18 +388,6 @@ class UserAgent:
 
     def _receive_invite(self, served: Served, flow: Flow, policy: PeerPolicy, now: float) -> None:
         request = served.request
-        if self._draining:
-            self._refuse(served, 503, "draining", now, extra=self._retry_after)
-            return
-        if self._is_known(request):
-            self._refuse(served, 482, "its call is already up", now)
-            return
-        if len(self._dialogs) >= self._settings.max_dialogs:
-            self._refuse(served, 503, "too many dialogs", now, extra=self._retry_after)
-            return
-        if (small := judge_session(request, policy.terms(self._settings.session))) is not None:
-            self._refuse(served, small.status, small.why, now, extra=small.headers)
-            return
         try:
             offer = find_sdp(request.headers, request.body)
         except UnsupportedBody as error:
@@ -429,33 +412,23 @@ class UserAgent:
             changed=self._settle,
             now=now,
         )
-        self._calls[call.handle] = self._dialogs[dialog.key] = call
+        self._calls.add(call)
         self._settle(call)
         self._events.append(CallOffered(call.handle, request, offer, flow))
-
-    def _is_known(self, invite: Request) -> bool:
-        """Whether the INVITE opened a call whose transaction is over by now: a very late copy."""
-        cseq, call_id, tag = invite.cseq.number, invite.call_id, invite.from_.tag
-        return any(
-            call.first_cseq == cseq and call.dialog.call_id == call_id and call.dialog.remote_tag == tag
-            for call in self._incoming_calls()
-        )
-
-    def _incoming_calls(self) -> Iterator[IncomingCall]:
-        return (call for call in self._calls.values() if isinstance(call, IncomingCall))
 
     def _settle(self, call: Call) -> None:
         """Re-arm a call that may have changed, or forget it."""
         self._agenda.set(call, call.next_timeout())
-        if call.over and self._calls.pop(call.handle, None) is not None:
+        if call.over and self._calls.forget(call):
             self._agenda.set(call, None)
-            self._dialogs.pop(call.dialog.key, None)
 
     # Refusals.
 
-    @property
-    def _retry_after(self) -> tuple[tuple[str, str], ...]:
-        return (("Retry-After", str(self._settings.retry_after)),)
+    def _turn_away(self, served: Served, refusal: Refusal, now: float) -> None:
+        if refusal.quiet:
+            self._kit.respond(served, refusal.status, tag=self._token(), extra=refusal.headers, now=now)
+        else:
+            self._refuse(served, refusal.status, refusal.why, now, extra=refusal.headers)
 
     def _refuse(
         self,
@@ -478,7 +451,7 @@ class UserAgent:
         self._events.append(RequestRefused(str(flow), response.status, error.why))
 
     def _refuse_overload(self, request: Request, back: Flow, fallback: Flow | None) -> None:
-        response = self._responder.build(request, 503, tag=self._token(), extra=self._retry_after)
+        response = self._responder.build(request, 503, tag=self._token(), extra=self._admission.retry_after)
         self._out.append(Outgoing(back, response.to_bytes(), fallback))
         self._events.append(RequestRefused(str(back), 503, "too many transactions"))
 

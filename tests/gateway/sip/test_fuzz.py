@@ -89,8 +89,8 @@ def test_mutated_messages_never_raise_and_never_end_another_call(seed):
     assert ok.status == 200
     assert sip.CallEnded(bystander.call, by_peer=True, reason="bye") in rig.events()
     rig.advance(rig.now + 300.0)
-    for call in list(rig.ua._calls):
-        rig.ua.bye(call, now=rig.now)
+    for call in rig.ua._calls:
+        rig.ua.bye(call.handle, now=rig.now)
     rig.advance(rig.now + 300.0)
     assert (rig.ua.active_calls, rig.ua.dialogs, rig.ua.transactions) == (0, 0, 0)
 

@@ -146,7 +146,7 @@ def test_who_only_supports_it_gets_plain_ringing_unless_its_trunk_wants_more(rig
     assert (plain["require"], plain["rseq"]) == ("", "")
     assert rig.advance(10.0) == []
     wanting = Rig()
-    wanting.ua.treat(lambda flow: PeerPolicy(reliable_provisional=flow.transport == "udp"))
+    wanting.ua.treat(lambda flow, _user: PeerPolicy(reliable_provisional=flow.transport == "udp"))
     _, reliable = rung(wanting, invite(extra=SUPPORTED))
     _, without = rung(wanting, invite(call_id="old", branch="old"))
 

@@ -183,7 +183,7 @@ def test_a_peer_without_timers_gets_none(rig):
 
 def test_a_trunk_may_go_without_timers():
     rig = Rig()
-    rig.ua.treat(lambda _flow: PeerPolicy(session_timers=False))
+    rig.ua.treat(lambda _flow, _user: PeerPolicy(session_timers=False))
     _, ok = up(rig, TIMER, ("Session-Expires", "30"))
 
     assert (ok.status, ok["session-expires"], ok["supported"]) == (200, "", "100rel")
