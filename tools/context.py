@@ -8,8 +8,8 @@ session; the desk closes when the tool is done.
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, NoReturn
 from weakref import WeakKeyDictionary
@@ -28,6 +28,10 @@ class CallInvocationContext:
     caller: str = ""
     """The caller's number or address; empty when withheld."""
     called: str = ""
+    caller_spellings: tuple[str, ...] = ()
+    """Other ways in which the caller's number may be stored somewhere, the likeliest first."""
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    """What the network says of the call, by name: from the trunk's configured headers, among others."""
 
 
 class RequestAnswer(StrEnum):

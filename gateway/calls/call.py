@@ -21,6 +21,7 @@ from gateway.calls.bus import EventBus
 from gateway.calls.control import CallRequests
 from gateway.calls.conversation import Conversation
 from gateway.calls.ending import Ending
+from gateway.calls.facts import other_spellings
 from gateway.calls.opening import Opened, Unavailable, open_session
 from gateway.calls.plan import Plan
 from gateway.calls.prompts import PromptError, Prompts
@@ -68,7 +69,13 @@ class Call:
         self._policy = CallPolicy()
         self._report = Report(services.bus, leg.info.id, services.clock)
         info = leg.info
-        self._context = CallInvocationContext(call_id=info.id, caller=info.caller, called=info.called)
+        self._context = CallInvocationContext(
+            call_id=info.id,
+            caller=info.caller,
+            called=info.called,
+            caller_spellings=other_spellings(info),
+            parameters=info.parameters,
+        )
         self._stopped = ""
 
     async def stop(self, reason: str, cause: HangupCause) -> None:
@@ -90,6 +97,7 @@ class Call:
                 plan.agent_id,
                 self._leg.format,
                 plan.organization_id,
+                info.parameters,
             )
             reason, by = "failed", "gateway"
             try:

@@ -8,6 +8,7 @@ a second for each direction.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
@@ -44,6 +45,8 @@ class CallStarted:
     agent: str
     format: AudioFormat
     organization: str = ""
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    """What the network says of the call, by name."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import structlog
 
+from gateway.calls.facts import with_facts
 from gateway.calls.plan import Plan
 from providers.base import Provider, ProviderSession
 from providers.errors import ProviderError
@@ -51,7 +52,7 @@ async def open_session(
         return Unavailable("tools", str(error))
     setup = SessionSetup(
         prompt=plan.agent.prompt,
-        addendum=tools.addendum,
+        addendum=with_facts(tools.addendum, caller.parameters),
         tools=tools.definitions,
         line=line,
         voice=plan.agent.voice,

@@ -193,6 +193,7 @@ class CallRecord:
             "caller": started.caller,
             "called": started.called,
             "trunk": started.trunk,
+            "parameters": dict(started.parameters),
             "agent": started.agent,
             "organization": started.organization,
             "provider": self._provider,

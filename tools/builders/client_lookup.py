@@ -77,12 +77,15 @@ async def bind_client_lookup(context: BindContext) -> RuntimeTool:
     if organization.client_lookup_auth:
         headers[organization.client_lookup_auth_header] = organization.client_lookup_auth
     caller = "" if is_withheld(context.call.caller) else context.call.caller.strip()
+    # A database may have the number in the form in which it came before numbers had one form.
+    phones = (caller, *context.call.caller_spellings) if caller else ()
 
     async def lookup_caller(_tool: ToolContext, _arguments: dict[str, JsonValue]) -> JsonObject:
-        if not caller:
-            return _NOT_FOUND
-        answer = await get_text(sources.http, with_phone(url, caller), headers)
-        if answer.status == 404:
+        for phone in phones:
+            answer = await get_text(sources.http, with_phone(url, phone), headers)
+            if answer.status != 404:
+                break
+        else:
             return _NOT_FOUND
         if answer.status >= 500:
             raise PortError(f"the client database answered {answer.status}")

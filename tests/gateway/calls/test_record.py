@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,13 @@ def test_it_says_who_called_whom_and_how_it_ended():
         "agent",
     )
     assert found["latency"]["setup_ms"] == 457
+
+
+def test_it_keeps_what_the_network_said_of_the_call():
+    parameters = {"caller_raw": "0012025551234", "x-account-id": "4711"}
+    found = CallRecord(replace(started(), parameters=parameters)).to_json(audio=None, dropped_events=0)
+
+    assert found["parameters"] == parameters
 
 
 def test_a_call_that_was_never_answered_says_so():

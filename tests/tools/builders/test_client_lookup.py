@@ -33,11 +33,11 @@ def sources(organization=None, answer=None):
     return made
 
 
-async def looked_up(answer, *, caller=CALLER, organization=None, arguments="{}"):
+async def looked_up(answer, *, caller=CALLER, spellings=(), organization=None, arguments="{}"):
     """Run the tool as a model calls it; returns the result and the desk around it."""
     organization = organization or OrganizationSettings(LOOKUP_URL, SECRET)
     prepared = await ToolBuilders(sources(organization, answer)).prepare_call(
-        "reception", "acme", ON, CallInvocationContext("call-1", caller=caller)
+        "reception", "acme", ON, CallInvocationContext("call-1", caller=caller, caller_spellings=spellings)
     )
     desk = make_desk(*prepared.tools)
     [result] = (await desk.dispatcher.run([called("lookup_caller", arguments)])).results
@@ -147,6 +147,20 @@ async def test_the_answer_of_the_database_is_found_or_not(status, text, data):
     result, _ = await looked_up(answering(status, text))
 
     assert (result.status, result.data) == (ToolStatus.OK, data)
+
+
+@pytest.mark.report("BR-187")
+async def test_a_number_that_is_stored_in_an_older_form_is_found():
+    seen = []
+
+    def answer(request):
+        seen.append(parse_qs(urlsplit(str(request.url)).query)["phone"][0])
+        return streamed(200 if seen[-1] == "+00919876543210" else 404, "Ann")
+
+    spellings = ("00919876543210", "+00919876543210", "never asked for")
+    result, _ = await looked_up(answer, caller="+919876543210", spellings=spellings)
+    assert result.data == {"found": True, "record": "Ann"}
+    assert seen == ["+919876543210", "00919876543210", "+00919876543210"]
 
 
 @pytest.mark.parametrize(
