@@ -118,6 +118,10 @@ class SipSettings(Section):
     """RFC 3261's timer values."""
     refer_timeout_s: Annotated[Number, Field(gt=0, le=3600)] = 60.0
     """A transfer has failed when the peer says nothing about it for so long."""
+    media_timeout_s: Annotated[Number, Field(ge=1, le=86_400)] = 30.0
+    """A call is ended when it brings no audio for so long; not while it is on hold."""
+    hold_timeout_s: Annotated[Number, Field(ge=1, le=86_400)] = 1800.0
+    """A call is ended when its peer has held it for so long."""
 
     @model_validator(mode="after")
     def _no_port_is_used_twice(self) -> SipSettings:

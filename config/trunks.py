@@ -10,6 +10,7 @@ import phonenumbers
 from pydantic import AfterValidator, Field, SecretStr, WithJsonSchema, field_validator, model_validator
 
 from config.fields import Listen, Network, Number, Section, Text, Whole, did_you_mean, invalid
+from config.media import JitterSettings
 from config.sip_address import SipAddress
 
 Codec = Literal["PCMU", "PCMA"]
@@ -115,6 +116,12 @@ class TrunkSettings(Section):
     """Codecs that we accept, the preferred one first."""
     max_calls: Annotated[Whole, Field(ge=1)] | None = None
     """Calls at once on this trunk; one more is answered with 503. null leaves it to server.sip."""
+    symmetric_rtp: Literal["nat", "strict"] = "nat"
+    """Whose audio is heard: strict is the host that the peer names; nat also one that really sends."""
+    jitter_ms: JitterSettings = JitterSettings()
+    """How long a packet that is missing is waited for, as {min: 40, max: 200}."""
+    inband_dtmf: bool = False
+    """Whether keys are heard as tones in the audio even of a peer that has telephone-events."""
     qualify_s: Annotated[Number, Field(ge=1, le=3600)] | None = None
     """Seconds between OPTIONS that ask whether the peer is alive; null sends none."""
     tls_verify: bool = True

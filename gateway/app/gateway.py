@@ -251,10 +251,26 @@ class Gateway:
             log.error("sip.certificate_unusable", error=str(error))  # noqa: TRY400 - the sentence says it all
 
     def _media_done(self, figures: MediaStatistics) -> None:
-        rtp = figures.rtp
+        quality = figures.quality
+        counted = quality.statistics
         self.metrics.rtp_finished(
-            received=rtp.received, sent=rtp.sent, lost=rtp.lost, late=rtp.late, underruns=figures.underruns
+            received=counted.received,
+            sent=counted.sent,
+            lost=counted.lost,
+            late=counted.late,
+            refused=counted.refused,
+            concealed_ms=counted.concealed_ms,
+            underruns=figures.underruns,
         )
+        for direction, hearing in (("caller", quality.caller), ("agent", quality.agent)):
+            if hearing is not None:
+                self.metrics.call_heard(
+                    direction,
+                    mos=hearing.mos,
+                    missing=hearing.loss + hearing.discard,
+                    jitter_ms=hearing.jitter_ms,
+                    delay_ms=hearing.delay_ms,
+                )
 
     def _plans(self, settings: Settings) -> Router[Plan]:
         self._sources = ConfigSources(settings, self._http)
@@ -280,6 +296,7 @@ def _line_settings(settings: Settings) -> LineSettings:
         codecs={name: trunk.codecs for name, trunk in settings.trunks.items()},
         parties=trunks.party_rules(settings),
         credentials=trunks.credentials(settings),
+        media=trunks.media_rules(settings),
     )
 
 

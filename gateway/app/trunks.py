@@ -12,6 +12,8 @@ from gateway.legs.numbers import NumberPlan, PrefixRule
 from gateway.legs.parties import PartyRules
 from gateway.legs.peer import PeerStatus, credentials_of
 from gateway.legs.trunks import Listener, TrunkEntry
+from gateway.net.media_stream import MediaRules
+from gateway.rtp.delay import JitterLimits
 from gateway.sip.identity import CallerSource
 from gateway.sip.target import Credentials
 
@@ -28,6 +30,21 @@ def entries(settings: Settings) -> dict[str, TrunkEntry]:
 def party_rules(settings: Settings) -> dict[str, PartyRules]:
     """Return by trunk what it is believed of caller and called."""
     return {name: _rules(trunk) for name, trunk in settings.trunks.items()}
+
+
+def media_rules(settings: Settings) -> dict[str, MediaRules]:
+    """Return by trunk how the audio of its calls is treated."""
+    server = settings.server.sip
+    return {
+        name: MediaRules(
+            lost_after_ms=round(server.media_timeout_s * 1000),
+            held_after_ms=round(server.hold_timeout_s * 1000),
+            jitter=JitterLimits(trunk.jitter_ms.min, trunk.jitter_ms.max),
+            strict=trunk.symmetric_rtp == "strict",
+            inband=trunk.inband_dtmf,
+        )
+        for name, trunk in settings.trunks.items()
+    }
 
 
 def credentials(settings: Settings) -> dict[str, Credentials]:

@@ -19,7 +19,15 @@ from gateway.calls.conversation import Conversation
 from gateway.calls.dtmf import DtmfCollector
 from gateway.calls.ending import Ending, OwnEnd
 from gateway.calls.report import Report
-from gateway.legs.base import CallLeg, DtmfReceived, HangupCause, HungUp, MediaLost, MediaResumed
+from gateway.legs.base import (
+    CallLeg,
+    DtmfReceived,
+    HangupCause,
+    HoldExpired,
+    HungUp,
+    MediaLost,
+    MediaResumed,
+)
 from gateway.media.convert import converter
 from providers.base import ProviderSession
 from providers.errors import SessionLost
@@ -175,6 +183,10 @@ class Bridge:
                     self._media_lost.set()
                 case MediaResumed():
                     self._media_lost.clear()
+                case HoldExpired():
+                    log.warning("call.hold_expired", held_ms=event.held_ms)
+                    self._hung_up = HungUp(by_caller=False, reason="hold_timeout")
+                    await self._leg.hang_up()
                 case HungUp():
                     if self._hung_up.reason == "local":
                         self._hung_up = event

@@ -107,6 +107,8 @@ class Call:
                     reason, by = self._stopped, "gateway"
                 self._state.enter(State.ENDED)
                 self._services.ledger.forget(info.id)
+                if (quality := self._leg.quality) is not None:
+                    self._report(ev.MediaMeasured, quality)
                 self._report(ev.CallEnded, reason, by)
                 log.info("call.ended", reason=reason, by=by, seconds=round(self._report.at, 3))
 

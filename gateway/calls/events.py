@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
+from gateway.media.quality import MediaQuality
 from providers.types import AudioFormat
 from tools.types import JsonObject
 
@@ -163,6 +164,15 @@ class TransferChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class MediaMeasured:
+    """How the media of a call went, once it is over; published before :class:`CallEnded`."""
+
+    call_id: str
+    at: float
+    quality: MediaQuality
+
+
+@dataclass(frozen=True, slots=True)
 class CallEnded:
     """
     The last event of a call. ``by`` is ``caller``, ``agent`` or ``gateway``, and ``callee`` for somebody
@@ -189,5 +199,6 @@ CallEvent: TypeAlias = (
     | ToolCalled
     | ToolAnswered
     | TransferChanged
+    | MediaMeasured
     | CallEnded
 )

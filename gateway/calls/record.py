@@ -23,10 +23,12 @@ from gateway.calls.events import (
     CallStarted,
     DtmfHeard,
     FirstAudio,
+    MediaMeasured,
     ToolAnswered,
     ToolCalled,
     TransferChanged,
 )
+from gateway.media.quality import MediaQuality
 from tools.types import JsonValue
 
 VERSION = 1
@@ -63,6 +65,7 @@ class CallRecord:
         self._first_audio: list[int] = []
         self._speech_began: float | None = None
         self._spoken: list[tuple[float, float]] = []
+        self._media: MediaQuality | None = None
         self._entries = 0
         self._left_out = 0
 
@@ -97,6 +100,8 @@ class CallRecord:
                 )
             case DtmfHeard():
                 self._dtmf.append({"at": _s(event.at), "digit": event.digit})
+            case MediaMeasured():
+                self._media = event.quality
             case FirstAudio():
                 self._first_audio.append(event.latency_ms)
             case ToolCalled():
@@ -210,6 +215,7 @@ class CallRecord:
             "dtmf": list(self._dtmf),
             "transfer": list(self._transfer),
             "latency": self._latency(),
+            "media": None if self._media is None else self._media.figures(),
             "audio": audio,
             "dropped_events": dropped_events,
             "left_out": self._left_out,

@@ -18,6 +18,7 @@ from gateway.legs.base import (
     CallLeg,
     DtmfReceived,
     HoldChanged,
+    HoldExpired,
     HungUp,
     MediaLost,
     MediaResumed,
@@ -160,6 +161,9 @@ class Relay:
                     towards.flush()
                 case MediaLost():
                     await self._lost(leg)
+                case HoldExpired():
+                    log.warning("call.hold_expired", held_ms=event.held_ms)
+                    await leg.hang_up()
                 case MediaResumed():
                     self._silent.discard(leg)
                 case TransferRequested(destination):

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple, Protocol, TypeAlias
 
+from gateway.media.quality import MediaQuality
 from providers.types import AudioFormat
 
 
@@ -95,6 +96,13 @@ class TransferRequested:
 
 
 @dataclass(frozen=True, slots=True)
+class HoldExpired:
+    """The peer has held the call for longer than it may."""
+
+    held_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class HungUp:
     """The line is gone."""
 
@@ -102,7 +110,8 @@ class HungUp:
     """Whether the other end of this line did it."""
     reason: str
     """
-    A short stable word: ``bye``, ``cancel``, ``ack_timeout``, ``local``, ``media_lost``, ``refused``. For
+    A short stable word: ``bye``, ``cancel``, ``ack_timeout``, ``local``, ``media_lost``,
+    ``hold_timeout``, ``refused``. For
     a line that we dialled and that was not answered also ``busy``, ``declined``, ``no_answer`` or
     ``unreachable``.
     """
@@ -111,7 +120,15 @@ class HungUp:
 
 
 LegEvent: TypeAlias = (
-    DtmfReceived | HoldChanged | MediaLost | MediaResumed | Ringing | Answered | TransferRequested | HungUp
+    DtmfReceived
+    | HoldChanged
+    | HoldExpired
+    | MediaLost
+    | MediaResumed
+    | Ringing
+    | Answered
+    | TransferRequested
+    | HungUp
 )
 
 
@@ -159,6 +176,11 @@ class CallLeg(Protocol):
     @property
     def format(self) -> AudioFormat:
         """The format of both directions; fixed once the leg exists."""
+        ...
+
+    @property
+    def quality(self) -> MediaQuality | None:
+        """How the media went up to now; ``None`` before the answer, and where nothing is measured."""
         ...
 
     async def answer(self) -> None:

@@ -23,6 +23,7 @@ from gateway.legs.base import (
     DtmfReceived,
     HangupCause,
     HoldChanged,
+    HoldExpired,
     HungUp,
     LegEvent,
     LegGone,
@@ -33,8 +34,11 @@ from gateway.legs.base import (
     TransferState,
 )
 from gateway.legs.feed import Feed
+from gateway.legs.keys import Keys, KeyWay
+from gateway.media.keypad import ToneHeard
 from gateway.media.playout import Playout
-from gateway.net.media_stream import MediaStatistics, MediaStream
+from gateway.media.quality import MediaQuality
+from gateway.net.media_stream import DEFAULT_RULES, MediaEvent, MediaRules, MediaStatistics, MediaStream
 from gateway.net.pacer import Pacer
 from gateway.net.ports import PortLease
 from gateway.rtp import session as rtp
@@ -50,7 +54,6 @@ _AUDIO_WAITING = 50  # one second of 20 ms frames: more is too late to be useful
 _AHEAD_S = 3.0  # a caller's audio is as long as the time in which it comes; more is a flood
 _BYTES_PER_S = 8000  # G.711
 _EVENTS_WAITING = 64
-_LOST_AFTER_MS = 30_000  # telephones with silence suppression send nothing for many seconds
 
 _STATUS = {
     HangupCause.NORMAL: (480, "Temporarily Unavailable"),
@@ -118,6 +121,7 @@ class SipLeg:
         pacer: The process-wide clock.
         prebuffer_ms: Audio to collect at the start of each talk spurt.
         on_media: Takes the figures of the media when it is over.
+        rules: What the settings say about the media.
         takes_refer: Whether the peer says that it can be asked to transfer (RFC 3261, section 20.5).
     """
 
@@ -135,6 +139,7 @@ class SipLeg:
         pacer: Pacer,
         prebuffer_ms: int,
         on_media: Callable[[MediaStatistics], None],
+        rules: MediaRules = DEFAULT_RULES,
         takes_refer: bool = True,
     ) -> None:
         self._info = info
@@ -148,7 +153,10 @@ class SipLeg:
         self._pacer = pacer
         self._playout = Playout(format, prebuffer_ms=prebuffer_ms)
         self._on_media = on_media
+        self._rules = rules
         self._takes_refer = takes_refer
+        self._keys = Keys()
+        self._quality: MediaQuality | None = None
         self._stream: MediaStream | None = None
         self._frames: Feed[CallerAudio] = Feed(_AUDIO_WAITING)
         self._events: Feed[LegEvent] = Feed(_EVENTS_WAITING)
@@ -173,6 +181,10 @@ class SipLeg:
     @property
     def format(self) -> AudioFormat:
         return self._format
+
+    @property
+    def quality(self) -> MediaQuality | None:
+        return self._quality if self._gone or self._stream is None else self._stream.stats().quality
 
     @property
     def dropped_frames(self) -> int:
@@ -202,7 +214,7 @@ class SipLeg:
             on_event=self._media_event,
             on_marks=self._marks_reached,
             on_sent=self._on_sent,
-            lost_after_ms=_LOST_AFTER_MS,
+            rules=self._rules,
         )
 
     def frames(self) -> AsyncIterator[CallerAudio]:
@@ -240,12 +252,8 @@ class SipLeg:
         return self._playout.began_at(item_id)
 
     def send_dtmf(self, digits: str) -> None:
-        if self._stream is None:
-            return
-        try:
+        if self._stream is not None:
             self._stream.send_dtmf(digits)
-        except rtp.DtmfNotPossible as error:
-            log.warning("call.dtmf_not_sent", call_id=self._info.id, error=str(error))
 
     async def hang_up(self, cause: HangupCause = HangupCause.NORMAL) -> None:
         if self._gone:
@@ -293,6 +301,8 @@ class SipLeg:
                 self._confirmed(event.answer)
             case sip.CallReoffered():
                 self._reoffered(event.offer)
+            case sip.InfoReceived():
+                self._key(event.digit, KeyWay.INFO)
             case sip.ReferAnswered():
                 self._refer_answered(event.status)
             case sip.ReferProgressed():
@@ -344,6 +354,7 @@ class SipLeg:
         if self._stream is None:
             return
         self._stream.reconfigure(media)
+        self._keys.forget()
         held = not media.sends
         if held != self._held:
             self._held = held
@@ -380,15 +391,13 @@ class SipLeg:
             self._progress.put(TransferProgress(state, reason="" if taken_over else GONE))
         if self._stream is not None:
             figures = self._stream.stats()
+            self._quality = figures.quality
             log.info(
                 "call.media",
                 call_id=self._info.id,
-                received=figures.rtp.received,
-                lost=figures.rtp.lost,
-                late=figures.rtp.late,
-                jitter_ms=round(figures.rtp.jitter_ms, 1),
                 underruns=figures.underruns,
                 dropped=self.dropped_frames,
+                **figures.quality.figures(),
             )
             self._on_media(figures)
             self._stream.close()
@@ -430,10 +439,18 @@ class SipLeg:
         else:
             self._listener(audio)
 
-    def _media_event(self, event: rtp.RtpEvent) -> None:
+    def _key(self, digit: str, way: KeyWay) -> None:
+        if self._keys.takes(digit, way, now=self._clock()):
+            self._events.put(DtmfReceived(digit))
+
+    def _media_event(self, event: MediaEvent) -> None:
         match event:
             case rtp.DtmfReceived():
-                self._events.put(DtmfReceived(event.digit))
+                self._key(event.digit, KeyWay.RFC4733)
+            case ToneHeard():
+                self._key(event.digit, KeyWay.INBAND)
+            case rtp.HoldExpired():
+                self._events.put(HoldExpired(event.held_ms))
             case rtp.MediaLost():
                 if not self._held:
                     self._events.put(MediaLost(event.silent_ms))

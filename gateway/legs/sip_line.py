@@ -20,7 +20,7 @@ from gateway.legs.parties import PartyRules, describe
 from gateway.legs.refusal import Refusal
 from gateway.legs.sip import FORMATS, SipLeg
 from gateway.legs.trunks import Match, TrunkEntry, TrunkTable
-from gateway.net.media_stream import MediaStatistics
+from gateway.net.media_stream import DEFAULT_RULES, MediaRules, MediaStatistics
 from gateway.net.pacer import Pacer
 from gateway.net.ports import PortPool, PortsExhausted
 from gateway.net.sip_endpoint import EndpointSettings, SipEndpoint
@@ -49,6 +49,8 @@ class LineSettings:
     credentials: Mapping[str, Credentials] = field(default_factory=dict)
     """For each trunk with which our requests in a call answer a challenge."""
     prebuffer_ms: int = 40
+    media: Mapping[str, MediaRules] = field(default_factory=dict)
+    """For each trunk how its audio is treated."""
 
 
 Admit = Callable[[CallInfo], Refusal | None]
@@ -235,6 +237,7 @@ class SipLine:
             pacer=self._pacer,
             prebuffer_ms=self.settings.prebuffer_ms,
             on_media=self._on_media,
+            rules=self.settings.media.get(info.trunk, DEFAULT_RULES),
             takes_refer=takes_refer(event.request),
         )
 

@@ -9,29 +9,58 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
+from typing import TypeAlias
 
 from gateway.media.concealment import Concealer
 from gateway.media.g711 import PCMA_TO_PCMU, PCMU_TO_PCMA, Law
+from gateway.media.keypad import ToneDetector, ToneHeard, tone_frames
 from gateway.media.playout import SILENCE_BYTE, Playout
+from gateway.media.quality import MediaQuality, judge
 from gateway.net.pacer import Pacer, PacerHandle
 from gateway.net.ports import PortLease
+from gateway.rtp.delay import DEFAULT_LIMITS, JitterLimits
 from gateway.rtp.receiver import AudioFrame
-from gateway.rtp.session import MediaLost, RtpEvent, RtpSession, SessionStatistics
+from gateway.rtp.session import MediaLost, RtpEvent, RtpSession
 from gateway.sdp import NegotiatedMedia
 
 _BYTES_PER_MS = 8
 _DATAGRAM_BYTES = 2048
 _OPENING_S = 0.5
+_TONE_FRAMES = 64 * 9
+"""Of keys that wait to be sent as tones: 64 keys."""
+
+
+MediaEvent: TypeAlias = RtpEvent | ToneHeard
+
+
+@dataclass(frozen=True, slots=True)
+class MediaRules:
+    """What a trunk's settings say about the audio of its calls."""
+
+    lost_after_ms: int = 30_000
+    """Silence on the wire after which media counts as lost; silence suppression sends nothing for long."""
+    held_after_ms: int = 1_800_000
+    """How long the peer may hold the call."""
+    jitter: JitterLimits = DEFAULT_LIMITS
+    """How long missing packets are waited for."""
+    strict: bool = False
+    """Whether only the signalled host is heard."""
+    inband: bool = False
+    """Whether keys are listened for in the audio even of peers that have telephone-events."""
+
+
+DEFAULT_RULES = MediaRules()
 
 
 @dataclass(frozen=True, slots=True)
 class MediaStatistics:
     """Figures of one call's media."""
 
-    rtp: SessionStatistics
+    quality: MediaQuality
     send_errors: int
     underruns: int
 
@@ -58,9 +87,10 @@ class MediaStream:
         playout: Playout,
         pacer: Pacer,
         on_audio: Callable[[bytes, int], None],
-        on_event: Callable[[RtpEvent], None],
+        on_event: Callable[[MediaEvent], None],
         on_marks: Callable[[], None],
         on_sent: Callable[[bytes], None] | None,
+        rules: MediaRules = DEFAULT_RULES,
     ) -> None:
         self.send_errors = 0
         """Sends that the network refused; an ICMP error is no reason to end a call."""
@@ -82,6 +112,9 @@ class MediaStream:
             raise ValueError("a media stream's playout must be in G.711")
         self._law: Law = law
         self._concealer = Concealer(law)
+        self._inband = rules.inband
+        self._tones: ToneDetector | None = None
+        self._tone_frames: deque[bytes] = deque()
         self._silence = b""
         # Translation tables, for a codec that a re-INVITE has changed under the playout.
         self._inward: bytes | None = None
@@ -99,10 +132,10 @@ class MediaStream:
         playout: Playout,
         pacer: Pacer,
         on_audio: Callable[[bytes, int], None],
-        on_event: Callable[[RtpEvent], None],
+        on_event: Callable[[MediaEvent], None],
         on_marks: Callable[[], None] = _ignore_marks,
         on_sent: Callable[[bytes], None] | None = None,
-        lost_after_ms: int = 5_000,
+        rules: MediaRules = DEFAULT_RULES,
     ) -> MediaStream:
         """
         Open the sockets of a lease; the stream gives the lease back when it is closed.
@@ -118,18 +151,10 @@ class MediaStream:
                 stream it gets ``MediaLost(0)``, and the stream is closed.
             on_marks: Called when the playout has newly reached marks.
             on_sent: Gets each frame of the playout when it is sent; the silence between is not reported.
-            lost_after_ms: Silence on the wire after which media counts as lost.
+            rules: What the settings say.
         """
-        session = RtpSession(
-            ssrc=secrets.randbits(32),
-            sequence=secrets.randbits(15),
-            timestamp=secrets.randbits(32),
-            cname=f"{secrets.token_hex(6)}@{host}",
-            wall_offset_s=time.time() - time.monotonic(),
-            draw=lambda: secrets.randbelow(1000) / 1000,
-            lost_after_ms=lost_after_ms,
-        )
-        stream = cls(lease, session, playout, pacer, on_audio, on_event, on_marks, on_sent)
+        session = _session(host, rules, lease.former_ssrc)
+        stream = cls(lease, session, playout, pacer, on_audio, on_event, on_marks, on_sent, rules)
         loop = asyncio.get_running_loop()
         rtp, rtcp = lease.take_sockets()
         try:
@@ -175,6 +200,10 @@ class MediaStream:
         """Go on with a new address, direction or codec (re-INVITE); our stream's numbers go on."""
         self._session.configure(media, time.monotonic())
         self._halves = 2 if media.ptime_ms < self._playout.frame_ms else 1
+        if self._inband or not self._session.takes_events:
+            self._tones = self._tones or ToneDetector(self._law)
+        else:
+            self._tones = None
         silent_frame = self._playout.frame_ms * _BYTES_PER_MS
         self._silence = (
             SILENCE_BYTE["pcmu"] if media.codec == "PCMU" else SILENCE_BYTE["pcma"]
@@ -189,17 +218,23 @@ class MediaStream:
 
     def send_dtmf(self, digits: str) -> None:
         """
-        Send keys as telephone-events; the playout waits meanwhile.
+        Send keys as telephone-events, or as tones where the peer has none; the playout waits meanwhile.
 
         Raises:
-            DtmfNotPossible: The peer did not agree to telephone-events.
             ValueError: A character is no key, or too many keys wait.
         """
-        self._session.send_dtmf(digits)
+        if self._session.takes_events:
+            self._session.send_dtmf(digits)
+            return
+        frames = tone_frames(digits, self._law)
+        if len(self._tone_frames) + len(frames) > _TONE_FRAMES:
+            raise ValueError("too many keys wait to be sent")
+        self._tone_frames.extend(frames)
 
     def stats(self) -> MediaStatistics:
         """Count everything up to now."""
-        return MediaStatistics(self._session.statistics(), self.send_errors, self._playout.underruns)
+        quality = judge(self._session.statistics())
+        return MediaStatistics(quality, self.send_errors, self._playout.underruns)
 
     def close(self) -> None:
         """Stop, say goodbye in RTCP, and give everything back; harmless when closed."""
@@ -214,6 +249,7 @@ class MediaStream:
         for transport in (self._rtp, self._rtcp):
             if transport is not None:
                 transport.close()
+        self._lease.heard_ssrc = self._session.heard_ssrc
         self._lease.release(time.monotonic())
         # Whoever owns us holds us as well: without these, a call is freed at once and not by the collector.
         self._handle = self._rtp = self._rtcp = self._on_sent = None
@@ -242,6 +278,12 @@ class MediaStream:
                 self._send_audio(self._silence, at, destination)
             else:
                 self._send(self._rtp, packet, destination)
+        elif self._tone_frames:
+            playout.settle()
+            frame = self._tone_frames.popleft()
+            self._send_audio(
+                frame if self._outward is None else frame.translate(self._outward), at, destination
+            )
         else:
             self._send_audio(self._next_audio(at), at, destination)
         report = session.take_report(at)
@@ -306,6 +348,9 @@ class MediaStream:
             else:
                 audio = concealer.silence(duration_ms)
             self._on_audio(audio, at_ms)
+            if self._tones is not None:
+                for digit in self._tones.hear(audio):
+                    self._on_event(ToneHeard(digit))
 
     def _report_events(self) -> None:
         if self._session.has_events:
@@ -314,6 +359,22 @@ class MediaStream:
 
     def _note_error(self) -> None:
         self.send_errors += 1
+
+
+def _session(host: str, rules: MediaRules, former_ssrc: int | None) -> RtpSession:
+    return RtpSession(
+        ssrc=secrets.randbits(32),
+        sequence=secrets.randbits(15),
+        timestamp=secrets.randbits(32),
+        cname=f"{secrets.token_hex(6)}@{host}",
+        wall_offset_s=time.time() - time.monotonic(),
+        draw=lambda: secrets.randbelow(1000) / 1000,
+        lost_after_ms=rules.lost_after_ms,
+        held_after_ms=rules.held_after_ms,
+        limits=rules.jitter,
+        strict=rules.strict,
+        barred=former_ssrc,
+    )
 
 
 class _Receiver(asyncio.DatagramProtocol):

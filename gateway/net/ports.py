@@ -23,11 +23,17 @@ class PortLease:
     twice is harmless.
     """
 
-    __slots__ = ("_pool", "_sockets", "port", "released")
+    __slots__ = ("_pool", "_sockets", "former_ssrc", "heard_ssrc", "port", "released")
 
-    def __init__(self, pool: PortPool, port: int, sockets: tuple[socket.socket, ...]) -> None:
+    def __init__(
+        self, pool: PortPool, port: int, sockets: tuple[socket.socket, ...], former_ssrc: int | None
+    ) -> None:
         self.port = port
         """The RTP port; RTCP has the next one."""
+        self.former_ssrc = former_ssrc
+        """The stream that was heard on this port before; its sender may not have stopped."""
+        self.heard_ssrc: int | None = None
+        """The stream that is heard now; written down by whoever hears it, before the release."""
         self.released = False
         self._pool = pool
         self._sockets = sockets
@@ -68,6 +74,7 @@ class PortPool:
         self._free = deque(range(first + first % 2, last, 2))
         self._resting: deque[tuple[float, int]] = deque()  # (when it is free again, port)
         self._leased: set[int] = set()
+        self._heard: dict[int, int | None] = {}  # by port, what it heard last
         self.capacity = len(self._free)
         """How many pairs there are in all."""
 
@@ -94,7 +101,7 @@ class PortPool:
             sockets = _bind_pair(host or self._host, port)
             if sockets:
                 self._leased.add(port)
-                return PortLease(self, port, sockets)
+                return PortLease(self, port, sockets, self._heard.get(port))
             self._free.append(port)
         raise PortsExhausted(
             f"no RTP port: {len(self._leased)} pairs leased, {len(self._resting)} resting, "
@@ -108,6 +115,7 @@ class PortPool:
         lease.released = True
         lease.close_sockets()
         self._leased.discard(lease.port)
+        self._heard[lease.port] = lease.heard_ssrc
         self._resting.append((now + self._quarantine_s, lease.port))
 
 

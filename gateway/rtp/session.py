@@ -114,7 +114,7 @@ class SessionStatistics:
     buffer_ms: float
     """How long, in the mean, a packet was delayed against the fastest, waiting for others included."""
     target_ms: float
-    """How long a missing packet would be waited for now."""
+    """How long a missing packet would be waited for at present."""
     audio_ms: int
     """How much of the caller's time was handed out."""
     concealed_ms: int
@@ -147,7 +147,7 @@ class RtpSession:
         held_after_ms: How long the peer may hold the call.
         limits: How long missing packets are waited for.
         strict: Whether only the signalled host is heard.
-        barred: Who sent to this port in an older call.
+        barred: The SSRC that was heard on this port in an older call.
     """
 
     def __init__(
@@ -163,7 +163,7 @@ class RtpSession:
         held_after_ms: int = 1_800_000,
         limits: JitterLimits = DEFAULT_LIMITS,
         strict: bool = False,
-        barred: Address | None = None,
+        barred: int | None = None,
     ) -> None:
         self._sender = StreamSender(ssrc=ssrc, sequence=sequence, timestamp=timestamp)
         self._receiver = StreamReceiver(limits)
@@ -224,6 +224,16 @@ class RtpSession:
     def destination(self) -> Address | None:
         """Where audio goes: the locked source, before that the signalled address."""
         return self._source.destination
+
+    @property
+    def heard_ssrc(self) -> int | None:
+        """Whose packets are heard."""
+        return self._receiver.ssrc
+
+    @property
+    def takes_events(self) -> bool:
+        """Whether telephone-events were agreed on."""
+        return self._dtmf_type is not None
 
     @property
     def latched(self) -> bool:

@@ -70,10 +70,10 @@ class SourceLock:
 
     Args:
         strict: Trust no host but the signalled one, whatever comes first.
-        barred: Who sent to this port in an older call; only a description that names it makes it welcome.
+        barred: The SSRC that this port has heard in an older call, whose peer may still be sending.
     """
 
-    def __init__(self, *, strict: bool = False, barred: Address | None = None) -> None:
+    def __init__(self, *, strict: bool = False, barred: int | None = None) -> None:
         self.locked: Address | None = None
         self.sure: Address | None = None
         """The locked source, once it cannot be lost to another one."""
@@ -119,6 +119,8 @@ class SourceLock:
             sequence: Of the packet.
             follows: Whether it continues the stream that is heard.
         """
+        if ssrc == self._barred:
+            return False
         if source == self.signalled:
             self._lock(source)
             self.sure = source
@@ -138,7 +140,7 @@ class SourceLock:
     def _trusts(self, source: Address, now: float, *, in_a_row: bool, follows: bool) -> bool:
         assert self.signalled is not None
         same_host = source[0] == self.signalled[0]
-        if source == self._barred or (self._strict and not same_host):
+        if self._strict and not same_host:
             return False
         if self.sure is not None:
             return follows

@@ -22,6 +22,9 @@ Tally = Callable[[], Mapping[str, float]]
 
 _SETUP_BUCKETS = (0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0)
 _FIRST_AUDIO_BUCKETS = (0.02, 0.04, 0.06, 0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0)
+_MOS_BUCKETS = (1.5, 2.0, 2.5, 3.0, 3.4, 3.6, 3.8, 4.0, 4.2, 4.4)
+_MISSING_BUCKETS = (0.0, 0.001, 0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2)
+_DELAY_BUCKETS = (0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5)
 _LABEL_VALUES = 100
 """Different values of one label; what comes later is counted as ``other``."""
 
@@ -126,6 +129,22 @@ class Metrics:
         self._rtp_in, self._rtp_out = rtp.labels("in"), rtp.labels("out")
         self._rtp_lost = self._counter("trunkline_rtp_packets_lost", "RTP packets that never came.")
         self._rtp_late = self._counter("trunkline_rtp_packets_late", "RTP packets too late to be played.")
+        self._rtp_refused = self._counter(
+            "trunkline_rtp_packets_refused", "RTP packets of sources that are not the call's."
+        )
+        self._concealed = self._counter(
+            "trunkline_rtp_concealed_seconds", "Audio that was missing and was made up."
+        )
+        self._mos = self._histogram("trunkline_call_mos", "MOS (G.107) of calls.", _MOS_BUCKETS, "voice")
+        self._missing = self._histogram(
+            "trunkline_call_missing_ratio", "Packets lost or late, of all.", _MISSING_BUCKETS, "voice"
+        )
+        self._jitter = self._histogram(
+            "trunkline_call_jitter_seconds", "Interarrival jitter (RFC 3550).", _DELAY_BUCKETS, "voice"
+        )
+        self._delay = self._histogram(
+            "trunkline_call_delay_seconds", "One-way delay, as far as it is known.", _DELAY_BUCKETS, "voice"
+        )
         self._underruns = self._counter(
             "trunkline_playout_underruns",
             "Times that the agent's audio came too late to go on without a pause.",
@@ -140,8 +159,8 @@ class Metrics:
     def _counter(self, name: str, about: str, *labels: str) -> Counter:
         return Counter(name, about, labels, registry=self.registry)
 
-    def _histogram(self, name: str, about: str, buckets: tuple[float, ...]) -> Histogram:
-        return Histogram(name, about, buckets=buckets, registry=self.registry)
+    def _histogram(self, name: str, about: str, buckets: tuple[float, ...], *labels: str) -> Histogram:
+        return Histogram(name, about, labels, buckets=buckets, registry=self.registry)
 
     def call_started(self, trunk: str) -> None:
         self._started.labels(trunk).inc()
@@ -163,13 +182,34 @@ class Metrics:
     def barged_in(self) -> None:
         self._barge_ins.inc()
 
-    def rtp_finished(self, *, received: int, sent: int, lost: int, late: int, underruns: int) -> None:
+    def rtp_finished(
+        self,
+        *,
+        received: int,
+        sent: int,
+        lost: int,
+        late: int,
+        refused: int,
+        concealed_ms: int,
+        underruns: int,
+    ) -> None:
         """Add what one call's media stream counted."""
+        self._rtp_refused.inc(refused)
+        self._concealed.inc(concealed_ms / 1000)
         self._underruns.inc(underruns)
         self._rtp_in.inc(received)
         self._rtp_out.inc(sent)
         self._rtp_lost.inc(lost)
         self._rtp_late.inc(late)
+
+    def call_heard(
+        self, voice: str, *, mos: float, missing: float, jitter_ms: float, delay_ms: float
+    ) -> None:
+        """Take how one call's voice, ``caller`` or ``agent``, was heard at the other end."""
+        self._mos.labels(voice).observe(mos)
+        self._missing.labels(voice).observe(missing)
+        self._jitter.labels(voice).observe(jitter_ms / 1000)
+        self._delay.labels(voice).observe(delay_ms / 1000)
 
     def event_dropped(self, listener: str) -> None:
         """Made for ``EventBus(on_drop=...)``."""

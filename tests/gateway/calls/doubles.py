@@ -18,6 +18,7 @@ class HandLeg:
     def __init__(self, *, transfer: list[TransferProgress] | None = None, info: CallInfo | None = None):
         self.info = info or CallInfo("call-1", "+12025550111", "+12025550100", "lab")
         self.format = PCMU
+        self.quality = None
         self.playout = Playout(PCMU, prebuffer_ms=20)
         self.audio: Feed[CallerAudio] = Feed(50)
         self.happened: Feed = Feed(50)

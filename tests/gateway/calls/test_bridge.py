@@ -7,6 +7,8 @@ from gateway.legs.base import (
     CallerAudio,
     DtmfReceived,
     HangupCause,
+    HoldChanged,
+    HoldExpired,
     MediaLost,
     TransferProgress,
     TransferState,
@@ -250,6 +252,18 @@ async def test_a_line_without_media_is_hung_up():
 
         end = await scene.call
         assert (end.by_caller, end.reason) == (False, "media_lost")
+
+
+@pytest.mark.report("BR-056")
+async def test_a_line_that_is_held_for_too_long_is_hung_up_and_one_that_is_held_is_not():
+    async with Scene() as scene:
+        scene.leg.happened.put(HoldChanged(held=True))
+        await scene.settle()
+        assert not scene.call.done()
+        scene.leg.happened.put(HoldExpired(1_800_000))
+
+        end = await scene.call
+        assert (end.by_caller, end.reason) == (False, "hold_timeout")
 
 
 async def test_tools_that_began_may_finish_when_the_caller_hangs_up():

@@ -17,8 +17,10 @@ from gateway.legs.base import (
 )
 from gateway.legs.description import CallDescription
 from gateway.legs.sip import SipLeg
+from gateway.media.keypad import ToneDetector, ToneHeard
 from gateway.net.pacer import Pacer
 from gateway.net.ports import PortPool
+from gateway.rtp import session as rtp
 from gateway.sip import events as sip
 from providers.types import PCMU
 
@@ -468,9 +470,30 @@ async def test_a_listener_takes_the_place_of_the_frames(answered):
     assert (await anext(answered.leg.frames())).audio == b"\x43" * 160
 
 
-async def test_a_key_for_a_peer_that_takes_none_is_left_out():
+async def test_a_key_for_a_peer_without_events_is_sent_as_a_tone():
     async with Line(late_offer=True) as line:
         await line.answered(offer(line.port).replace(b" 101", b""))
         line.leg.send_dtmf("5")
+        detector = ToneDetector("pcmu")
+        async with asyncio.timeout(5):
+            while detector.hear((await line.heard.get())[0][12:]) != "5":
+                pass
 
-        assert line.leg._stream.stats().rtp.sent <= 1
+
+@pytest.mark.report("BR-140")
+async def test_a_key_that_is_told_in_three_ways_is_one_key(answered):
+    for digit in "5*":
+        answered.leg._media_event(ToneHeard(digit))
+        answered.leg._media_event(rtp.DtmfReceived(digit))
+        answered.leg.handle(sip.InfoReceived("c1", digit, 160))
+
+    events = answered.leg.events()
+    assert [(await anext(events)).digit for _ in range(2)] == ["5", "*"]
+
+
+async def test_how_it_sounded_can_be_asked_before_and_after_the_end(answered):
+    leg = answered.leg
+    assert leg.quality.caller is None  # nothing came yet
+    leg.handle(sip.CallEnded("c1", by_peer=True, reason="bye"))
+
+    assert leg.quality.statistics.received == 0

@@ -14,11 +14,12 @@ from dataclasses import replace
 import pytest
 from aiortc.rtp import RtcpByePacket, RtcpPacket, RtpPacket
 
+from gateway.media.keypad import ToneDetector, ToneHeard, tone_frames
 from gateway.media.playout import Playout
-from gateway.net.media_stream import MediaStream
+from gateway.net.media_stream import MediaRules, MediaStream
 from gateway.net.pacer import Pacer
 from gateway.net.ports import PortPool
-from gateway.rtp.session import DtmfNotPossible, DtmfReceived, MediaLost, MediaResumed, RtpEvent
+from gateway.rtp.session import DtmfReceived, MediaLost, MediaResumed, RtpEvent
 from gateway.sdp import NegotiatedMedia
 from providers.types import PCM16_16K, PCMA, PCMU
 
@@ -198,7 +199,7 @@ async def test_the_peers_audio_arrives_in_order_across_the_wrap_of_its_numbers(l
         line.peer.send(line.stream.port, bytes([number]) * 160)
     await line.peer.until(lambda: len(line.audio) >= 20)
     assert line.audio[:20] == [(bytes([number]) * 160, number * 20) for number in range(20)]
-    assert line.stream.stats().rtp.received == 20
+    assert line.stream.stats().quality.statistics.received == 20
 
 
 async def test_a_lost_packet_is_made_up_for(line) -> None:
@@ -208,7 +209,7 @@ async def test_a_lost_packet_is_made_up_for(line) -> None:
     await line.peer.until(lambda: any(audio == b"\x20" * 160 for audio, _ in line.audio))
     assert [at_ms for _, at_ms in line.audio[:3]] == [0, 20, 40]
     assert len(line.audio[1][0]) == 160
-    assert line.stream.stats().rtp.lost == 1
+    assert line.stream.stats().quality.statistics.lost == 1
 
 
 async def test_keys_are_reported_once(line) -> None:
@@ -244,10 +245,31 @@ async def test_keys_are_sent_as_events_of_the_agreed_number(line) -> None:
     assert (after.timestamp - events[7].timestamp) & 0xFFFF_FFFF >= 800
 
 
-async def test_keys_need_a_peer_that_takes_them(line) -> None:
+@pytest.mark.report("BR-144")
+async def test_to_a_peer_without_events_keys_are_sent_as_tones(line) -> None:
     line.stream.start(replace(line.media, dtmf_payload_type=None))
-    with pytest.raises(DtmfNotPossible):
-        line.stream.send_dtmf("9")
+    line.stream.send_dtmf("9#")
+    await line.peer.until(
+        lambda: sum(packet.payload != b"\xff" * 160 for packet in line.peer.packets()) == 10
+    )
+    detector = ToneDetector("pcmu")
+    assert "".join(detector.hear(packet.payload) for packet in line.peer.packets()) == "9#"
+    with pytest.raises(ValueError, match="not a telephone key"):
+        line.stream.send_dtmf("x")
+
+
+async def test_tones_in_the_audio_are_keys_where_there_are_no_events_and_only_there(line) -> None:
+    for events in (101, None, 101):
+        media = replace(line.media, dtmf_payload_type=events)
+        if events and not line.events:
+            line.stream.start(media)
+        else:
+            line.stream.reconfigure(media)
+        heard = len(line.audio)
+        for frame in tone_frames("5", "pcmu"):
+            line.peer.send(line.stream.port, frame)
+        await line.peer.until(lambda heard=heard: len(line.audio) >= heard + 9)
+    assert line.events == [ToneHeard("5")]
 
 
 @pytest.mark.report("BR-050")
@@ -327,7 +349,7 @@ async def test_a_fault_of_ours_ends_the_media_and_is_told(lines) -> None:
 
 
 async def test_lost_media_and_its_return_are_reported(lines) -> None:
-    line = await lines(lost_after_ms=60)
+    line = await lines(rules=MediaRules(lost_after_ms=60))
     line.stream.start(line.media)
     await line.peer.until(lambda: len(line.events) == 1)
     assert isinstance(line.events[0], MediaLost)
@@ -382,7 +404,7 @@ async def test_packets_before_the_answer_are_not_heard(line) -> None:
     line.stream.start(line.media)
     line.peer.send(line.stream.port, b"\x20" * 160)
     await line.peer.until(lambda: bool(line.audio))
-    assert line.stream.stats().rtp.sent >= 0
+    assert line.stream.stats().quality.statistics.sent >= 0
 
 
 async def test_an_unreachable_peer_is_only_counted(line) -> None:
@@ -395,7 +417,7 @@ async def test_an_unreachable_peer_is_only_counted(line) -> None:
     line.playout.finish("a")
     mark_frames.append(line.playout.mark())
     await line.peer.until(lambda: line.marks == mark_frames)
-    assert line.stream.stats().rtp.sent >= 10
+    assert line.stream.stats().quality.statistics.sent >= 10
 
 
 async def test_an_address_of_another_family_is_only_counted(line) -> None:

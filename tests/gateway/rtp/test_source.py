@@ -99,11 +99,12 @@ def test_strict_means_the_signalled_host_and_no_other() -> None:
 
 
 @pytest.mark.report("BR-170")
-def test_whoever_sent_to_this_port_in_the_call_before_is_never_heard_unless_it_is_signalled() -> None:
-    lock = lock_of(INSIDE, barred=STRAY)
-    assert send(lock, STRAY, 100) == 0
-    assert send(lock, REAL, 3) == 3
-    assert send(lock_of(STRAY, barred=STRAY), STRAY) == 1
+@pytest.mark.parametrize("signalled", [INSIDE, SIGNALLED, STRAY])
+def test_the_stream_of_the_call_before_on_this_port_is_never_heard(signalled) -> None:
+    lock = lock_of(signalled, barred=99)
+    assert send(lock, STRAY, 50, ssrc=99) == 0
+    assert lock.locked is None
+    assert send(lock, signalled, 3) == 3  # the same telephone in its next call
 
 
 def test_a_stream_that_moves_takes_the_lock_with_it() -> None:
