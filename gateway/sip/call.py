@@ -16,13 +16,14 @@ from collections.abc import Callable
 from enum import Enum, auto
 from functools import partial
 
+from gateway.sip import in_dialog
 from gateway.sip.authorizer import Authorizer
 from gateway.sip.body import UnsupportedBody, find_sdp
 from gateway.sip.checks import UNSUPPORTED_MEDIA, extensions
 from gateway.sip.dialog import Dialog
 from gateway.sip.errors import LocalProtocolError
 from gateway.sip.events import CallConfirmed, CallEnded, CallReoffered, EndReason
-from gateway.sip.exchange import Exchange, Way
+from gateway.sip.exchange import Exchange
 from gateway.sip.flow import Flow
 from gateway.sip.info import receive_info
 from gateway.sip.invite_server import InviteServerTransaction
@@ -107,9 +108,10 @@ class Call:
 
     @property
     def over(self) -> bool:
-        """Whether nothing more can come of it: ended, our BYE answered, no transfer open."""
-        ended = self.state is CallState.ENDED
-        return ended and not (self._bye_in_flight or self._bye_after_ack or self.transfer.live)
+        """Whether nothing more can come of it: ended, our BYE and re-INVITE answered, no transfer open."""
+        if self.state is not CallState.ENDED or self._bye_in_flight or self._bye_after_ack:
+            return False
+        return not (self.transfer.live or self.our_offer.in_flight)
 
     # Commands of the application.
 
@@ -416,42 +418,24 @@ class Call:
 
         ``dialog`` is another one than that of the call: of an early or superfluous answer.
         """
-        dialog = dialog or self.dialog
-
-        def compose(flow: Flow, cseq: int, branch: str) -> Request:
-            request = dialog.request(method, cseq=cseq, branch=branch, transport=flow.transport)
-            return self._kit.finish(request, extra, body)
-
-        exchange = Exchange(
+        return in_dialog.ask(
             self._kit,
-            ways=(self._way(dialog),),
-            compose=compose,
-            number=dialog.next_cseq,
+            dialog or self.dialog,
+            self.flow,
+            method,
+            extra=extra,
+            body=body,
             authorizer=self.authorizer,
             handler=handler,
+            now=now,
         )
-        exchange.start(now=now)
-        return exchange
-
-    def acknowledge(self, dialog: Dialog, invite: Request, cseq: int) -> None:
-        """Send the ACK of a 2xx, with the INVITE's own credentials (13.2.2.4, 22.1)."""
-        way = self._way(dialog)
-        branch = self._kit.token()
-        ack = dialog.request("ACK", cseq=cseq, branch=branch, transport=way.flow.transport)
-        for name in ("Authorization", "Proxy-Authorization"):
-            for value in invite.headers.get_all(name):
-                ack.headers.add(name, value)
-        self._kit.transactions.send_ack(self._kit.finish(ack), way.flow, way.fallback)
 
     def accept_answer(self, invite: Request, response: Response, *, again: bool) -> None:
         """Send the ACK of a 2xx to our re-INVITE; the first one's Contact and our offer count from now on."""
         if not again:
             self.follow(response)
             self.description = invite.body
-        self.acknowledge(self.dialog, invite, response.cseq.number)
-
-    def _way(self, dialog: Dialog) -> Way:
-        return Way(*dialog.path(self.flow, return_to_source=self._kit.settings.return_to_source))
+        in_dialog.acknowledge(self._kit, self.dialog, self.flow, invite, response.cseq.number)
 
     @property
     def local_uri(self) -> str:

@@ -74,6 +74,8 @@ class Exchange:
         self._handler = handler
         self._tries = Tries()
         self._amendments = 0
+        self._flows: dict[str, Flow] = {}
+        """By branch; as many as there are addresses and tries."""
         self._attempt = 0
         self._stopped = False
         self._sent: Sent | None = None
@@ -101,6 +103,10 @@ class Exchange:
         """Of the present try."""
         return self._cseq
 
+    def flow_of(self, response: Response) -> Flow:
+        """Return where the try went that a response answers."""
+        return self._flows.get(response.via.branch, self.way.flow)
+
     def start(self, *, now: float) -> None:
         """Send the first try; :exc:`gateway.sip.errors.UnsafeText` says that it cannot be written."""
         self._cseq = self._number()
@@ -124,6 +130,7 @@ class Exchange:
             request.headers.add(name, value)
         self._last = request
         self._attempt += 1
+        self._flows[request.via.branch] = way.flow
         self.proceeding = False
         self._sent = self._kit.transactions.send(
             request,

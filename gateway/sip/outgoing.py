@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from gateway.sip import in_dialog
 from gateway.sip.call import Call, CallState, reason_of
 from gateway.sip.dialog import Dialog
 from gateway.sip.early import EarlyDialog, reliable_rseq, sdp_of
@@ -30,6 +31,8 @@ from gateway.sip.transactions import Served
 
 MAX_BRANCHES: Final = 16
 """To tags of one INVITE that are followed; a 2xx of one more still gets its ACK."""
+ELSEWHERE: Final = 'SIP;cause=200;text="Call completed elsewhere"'
+"""The Reason of a CANCEL to who must not take it for a missed call (RFC 3326, section 2)."""
 
 
 class OutgoingCall(Call):
@@ -180,12 +183,13 @@ class OutgoingCall(Call):
                 self._receive_answer(response, now)
             case ResponseReceived(response):
                 self._give_up_at = None
-                self._end(
-                    "rejected", by_peer=True, status=response.status, phrase=response.reason[:200], now=now
-                )
+                if self.state is CallState.CALLING:  # else an earlier address has answered meanwhile
+                    phrase = response.reason[:200]
+                    self._end("rejected", by_peer=True, status=response.status, phrase=phrase, now=now)
             case Terminated(timed_out=True, undelivered=undelivered):
                 self._give_up_at = None
-                self._end("transport" if undelivered else "timeout", by_peer=False, now=now)
+                if self.state is CallState.CALLING:
+                    self._end("transport" if undelivered else "timeout", by_peer=False, now=now)
             case _:
                 self._give_up_at = None
         self.changed()
@@ -231,9 +235,12 @@ class OutgoingCall(Call):
         """Take a 2xx, also one that comes again, after a CANCEL, or from another place (13.2.2.4)."""
         tag, cseq = response.to.tag, response.cseq.number
         if self._accepted is not None and tag == self._accepted.remote_tag:
-            self.acknowledge(self._accepted, self._invite.request, cseq)
+            self._acknowledge(self._accepted, cseq)
         elif self.state is CallState.CALLING:
             self._confirm_answer(response, now)
+            if not self._invite.answered:
+                # An address that we had given up answered late, and the next one rings by now.
+                self._call_off(ELSEWHERE, now)
         else:
             self._turn_away(response, now)
 
@@ -245,17 +252,21 @@ class OutgoingCall(Call):
             early.dialog.confirm(response)
         self.dialog = self._accepted = early.dialog
         self.state = CallState.CONFIRMED
-        self.acknowledge(early.dialog, self._invite.request, response.cseq.number)
+        self.flow = self._invite.flow_of(response)
+        self._acknowledge(early.dialog, response.cseq.number)
         self.description = self._offer
         self.session.accepted(response, now=now)
         self._early.clear()
         # The answer of a reliable 18x need not be said again; where it is and differs, the later one counts.
         self._kit.events.append(CallAccepted(self.handle, sdp_of(response) or early.sdp))
 
+    def _acknowledge(self, dialog: Dialog, cseq: int) -> None:
+        in_dialog.acknowledge(self._kit, dialog, self.flow, self._invite.request, cseq)
+
     def _turn_away(self, response: Response, now: float) -> None:
         tag = response.to.tag
         dialog = self._extra.get(tag) or self._seed.answered_by(response)
-        self.acknowledge(dialog, self._invite.request, response.cseq.number)
+        self._acknowledge(dialog, response.cseq.number)
         if tag in self._extra or len(self._extra) >= MAX_BRANCHES:
             return
         self._extra[tag] = dialog

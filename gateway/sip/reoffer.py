@@ -83,6 +83,7 @@ class Reoffer:
         self._next = b""
         """An offer that came while a refresh was under way."""
         self._tries = 0
+        self._ended = False
         self._request: Exchange | None = None
         self._retry_at: float | None = None
         self._answer_by: float | None = None
@@ -94,7 +95,7 @@ class Reoffer:
 
     @property
     def live(self) -> bool:
-        """Whether the outcome of an offer is still open."""
+        """Whether the outcome of an offer is still open; after the end of the call: an ACK may be due."""
         return self.in_flight or self._retry_at is not None
 
     def start(self, sdp: bytes, *, refreshes: bool = False, now: float) -> None:
@@ -116,8 +117,9 @@ class Reoffer:
         self._attempt(now)
 
     def end(self) -> None:
-        """The call has ended: try no more. An INVITE under way still gets its ACK."""
-        self._retry_at = self._answer_by = None
+        """The call has ended: try no more, report nothing. An INVITE under way still gets its ACK."""
+        self._ended = True
+        self._retry_at = None
         self._next = b""
         if self._request is not None:
             self._request.stop()
@@ -189,6 +191,8 @@ class Reoffer:
 
     def _refused(self, response: Response, now: float) -> None:
         wait = _retry_after(response)
+        if self._ended:
+            return
         if response.status == 491 and self._tries < MAX_TRIES:
             self._wait(now)
         elif response.status == 500 and wait is not None and self._tries < MAX_TRIES:
@@ -210,6 +214,8 @@ class Reoffer:
         self._call.hang_up_lost(now=now)
 
     def _report(self, status: int, sdp: bytes | None, now: float) -> None:
+        if self._ended:
+            return
         if sdp is not None or not self._refreshes:
             self._kit.events.append(ReofferAnswered(self._call.handle, status, sdp))
         if self._next:

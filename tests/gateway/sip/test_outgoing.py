@@ -464,3 +464,34 @@ def test_a_response_to_what_we_never_sent_is_dropped(rig):
     rig.ua.receive(stray.replace(b"z9hG4bK", b"z9hG4bKx"), FIRST, now=1.0)
 
     assert [type(event) for event in rig.events()] == [sip.MessageDropped]
+
+
+def test_an_address_that_was_given_up_and_answers_after_all_wins_and_the_next_one_is_cancelled(rig):
+    first = rig.dial(target(FIRST, SECOND))
+    second = rig.advance(6.0)[-1][1]
+    rig.reply(180, to=second, tag="R2")
+    rig.events()
+    ack, cancel = rig.reply(200, to=first, body=SDP)
+
+    assert (ack.method, ack.tag("to")) == ("ACK", "R1")
+    assert (cancel.method, cancel["via"]) == ("CANCEL", second["via"])
+    assert cancel["reason"] == 'SIP;cause=200;text="Call completed elsewhere"'
+    assert rig.outgoing[-1].flow == SECOND
+    rig.reply(487, "Request Terminated", to=second, tag="R2")
+    assert rig.events() == [sip.CallAccepted(rig.call, SDP.encode())]
+    rig.ua.bye(rig.call, now=rig.now)
+    (bye,) = rig.sent()
+    assert bye.tag("to") == "R1"
+    rig.response(bye, 200)
+    assert idle(rig) == NOTHING
+
+
+def test_the_next_address_that_never_answers_its_cancel_is_given_up_and_the_call_goes_on(rig):
+    first = rig.dial(target(FIRST, SECOND))
+    second = rig.advance(6.0)[-1][1]
+    rig.reply(180, to=second, tag="R2")
+    rig.reply(200, to=first, body=SDP)
+    rig.advance(100.0)
+
+    assert rig.ua.active_calls == 1
+    assert rig.ua.transactions == 0

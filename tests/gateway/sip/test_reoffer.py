@@ -225,3 +225,15 @@ def test_a_call_that_is_not_up_has_nothing_to_offer_anew():
     rig.feed(request("ACK", branch="a", to_tag=made.to_tag))
     assert rig.ua.reoffer(made.call, HOLD, now=0.0)
     assert rig.outgoing[-1].flow == FIRST
+
+
+def test_a_reinvite_that_nobody_answers_after_the_end_is_forgotten(rig):
+    sent = reoffer(rig)
+    rig.reply(100, to=sent)
+    rig.ua.bye(rig.call, now=1.0)
+    (bye,) = rig.sent()
+    rig.response(bye, 200)
+    rig.advance(100.0)
+
+    assert rig.events() == [sip.CallEnded(rig.call, by_peer=False, reason="local")]
+    assert (rig.ua.dialogs, rig.ua.transactions, rig.ua.next_timeout()) == (0, 0, None)
