@@ -122,6 +122,20 @@ class SipSettings(Section):
     """A call is ended when it brings no audio for so long; not while it is on hold."""
     hold_timeout_s: Annotated[Number, Field(ge=1, le=86_400)] = 1800.0
     """A call is ended when its peer has held it for so long."""
+    session_expires_s: Annotated[Whole, Field(ge=90, le=86_400)] = 1800
+    """The session timer (RFC 4028): a call that is not refreshed for so long is ended.
+    It is what we ask for, and the longest that we agree to."""
+    min_se_s: Annotated[Whole, Field(ge=90, le=86_400)] = 90
+    """The shortest session timer that a peer may ask for; a shorter one is answered with 422."""
+
+    @model_validator(mode="after")
+    def _sessions_last_as_long_as_they_must(self) -> SipSettings:
+        if self.min_se_s > self.session_expires_s:
+            raise invalid(
+                "min_se_s is longer than session_expires_s",
+                f"write min_se_s: {self.session_expires_s} or less",
+            )
+        return self
 
     @model_validator(mode="after")
     def _no_port_is_used_twice(self) -> SipSettings:

@@ -122,6 +122,10 @@ class TrunkSettings(Section):
     """How long a packet that is missing is waited for, as {min: 40, max: 200}."""
     inband_dtmf: bool = False
     """Whether keys are heard as tones in the audio even of a peer that has telephone-events."""
+    session_timers: bool = True
+    """Whether calls have session timers (RFC 4028) where the peer has them too."""
+    reliable_ringing: bool = False
+    """Whether ringing is sent reliably (RFC 3262) to who supports it; who requires it gets it in any case."""
     qualify_s: Annotated[Number, Field(ge=1, le=3600)] | None = None
     """Seconds between OPTIONS that ask whether the peer is alive; null sends none."""
     tls_verify: bool = True

@@ -41,7 +41,7 @@ from gateway.legs.trunks import TrunkTable
 from gateway.net.media_stream import MediaStatistics
 from gateway.net.pacer import Pacer
 from gateway.net.ports import PortPool
-from gateway.sip.settings import UaSettings
+from gateway.sip.settings import SessionTerms, UaSettings
 from gateway.sip.timers import Timers
 from gateway.sip.ua import UserAgent
 from gateway.store.memory import LogAudit, MemoryLedger
@@ -297,15 +297,20 @@ def _line_settings(settings: Settings) -> LineSettings:
         parties=trunks.party_rules(settings),
         credentials=trunks.credentials(settings),
         media=trunks.media_rules(settings),
+        policies=trunks.policies(settings),
     )
 
 
 def _ua_settings(settings: Settings) -> UaSettings:
     timers = settings.server.sip.timers
+    expires, min_se = settings.server.sip.session_expires_s, settings.server.sip.min_se_s
     return UaSettings(
         public_host=settings.server.sip.public_name,
         timers=Timers(t1=timers.t1_ms / 1000, t2=timers.t2_ms / 1000, t4=timers.t4_ms / 1000),
         refer_timeout=settings.server.sip.refer_timeout_s,
+        session=SessionTerms(interval=expires, min_se=min_se),
+        # Room for those, too, whose BYE is under way.
+        max_dialogs=2 * settings.server.sip.max_calls + 100,
     )
 
 

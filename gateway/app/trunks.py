@@ -15,6 +15,7 @@ from gateway.legs.trunks import Listener, TrunkEntry
 from gateway.net.media_stream import MediaRules
 from gateway.rtp.delay import JitterLimits
 from gateway.sip.identity import CallerSource
+from gateway.sip.policy import PeerPolicy
 from gateway.sip.target import Credentials
 
 _SOURCES: Final[Mapping[str, CallerSource]] = MappingProxyType(
@@ -53,6 +54,12 @@ def credentials(settings: Settings) -> dict[str, Credentials]:
     return {name: found for name, found in known.items() if found is not None}
 
 
+def policies(settings: Settings) -> dict[str, PeerPolicy]:
+    """Return by trunk how its requests are treated."""
+    realm = settings.server.sip.public_name
+    return {name: _policy(trunk, realm) for name, trunk in settings.trunks.items()}
+
+
 def board(statuses: list[PeerStatus], calls: Callable[[str], int]) -> list[dict[str, object]]:
     """Return what ``/trunks`` shows: everything that is known of each trunk, and no secret."""
     return [
@@ -85,6 +92,15 @@ def _entry(trunk: TrunkSettings) -> TrunkEntry:
         registers=register is not None,
         tls_verify=trunk.tls_verify,
         user=register.user if register else "",
+    )
+
+
+def _policy(trunk: TrunkSettings, realm: str | None) -> PeerPolicy:
+    asked = trunk.auth
+    return PeerPolicy(
+        session_timers=trunk.session_timers,
+        reliable_provisional=trunk.reliable_ringing,
+        credentials=Credentials(asked.username, asked.password.get_secret_value(), realm) if asked else None,
     )
 
 

@@ -307,6 +307,8 @@ class SipLeg:
                 self._refer_answered(event.status)
             case sip.ReferProgressed():
                 self._refer_progressed(event)
+            case sip.ReofferAnswered(sdp=answer) if answer is not None:
+                self._answered_late(answer)
             case sip.ReferReceived():
                 self._events.put(TransferRequested(event.target))
             case sip.CallEnded():

@@ -28,6 +28,7 @@ from gateway.sip import events as sip
 from gateway.sip.flow import Flow
 from gateway.sip.message import Request
 from gateway.sip.own_request import Series
+from gateway.sip.policy import ANYBODY, PeerPolicy
 from gateway.sip.target import Credentials, Target
 from gateway.sip.ua import UserAgent
 
@@ -48,6 +49,8 @@ class LineSettings:
     """For each trunk what it is believed of caller and called."""
     credentials: Mapping[str, Credentials] = field(default_factory=dict)
     """For each trunk with which our requests in a call answer a challenge."""
+    policies: Mapping[str, PeerPolicy] = field(default_factory=dict)
+    """For each trunk how its requests are treated."""
     prebuffer_ms: int = 40
     media: Mapping[str, MediaRules] = field(default_factory=dict)
     """For each trunk how its audio is treated."""
@@ -96,6 +99,7 @@ class SipLine:
         self._asked: dict[str, Callable[[sip.RequestAnswered], None]] = {}
         self.trunks = trunks
         self.settings = settings
+        ua.treat(self._policy)
         self.endpoint = SipEndpoint(
             ua,
             allowed=trunks.knows,
@@ -109,6 +113,11 @@ class SipLine:
         """Take a new configuration; legs that exist keep what they began with."""
         self.trunks.use(trunks)
         self.settings = settings
+
+    def _policy(self, flow: Flow, user: str) -> PeerPolicy:
+        """Say how a request is treated: as the trunk says that it comes from, or that ours goes to."""
+        match = self.trunks.find(flow, user)
+        return ANYBODY if match is None else self.settings.policies.get(match.trunk, ANYBODY)
 
     def drain(self) -> None:
         """Answer OPTIONS with 503 from now on, so that the trunk sends calls elsewhere."""

@@ -497,3 +497,10 @@ async def test_how_it_sounded_can_be_asked_before_and_after_the_end(answered):
     leg.handle(sip.CallEnded("c1", by_peer=True, reason="bye"))
 
     assert leg.quality.statistics.received == 0
+
+
+async def test_the_answer_to_a_refresh_of_ours_moves_the_media(answered):
+    answered.leg.handle(sip.ReofferAnswered("c1", 200, offer(answered.port, direction="sendonly", version=2)))
+    answered.leg.handle(sip.ReofferAnswered("c1", 488, None))
+
+    assert answered.events_now()[-1] == HoldChanged(True)
