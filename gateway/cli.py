@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from gateway.cli_config import app as config_app
+from gateway.cli_trunk import app as trunk_app
 from providers.fakes.cli import app as fake_openai_app
 
 app = typer.Typer(
@@ -18,6 +19,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(config_app, name="config")
+app.add_typer(trunk_app, name="trunk")
 app.add_typer(fake_openai_app, name="fake-openai")
 
 

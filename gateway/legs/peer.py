@@ -212,9 +212,6 @@ class TrunkPeer:
     # What is asked.
 
     async def _register(self, registration: Registration, register: reg.Register) -> None:
-        address = self.settings.register
-        assert address is not None
-
         def answered(event: RequestAnswered) -> None:
             registration.answered(event.status, event.reason, event.headers, now=self._context.clock())
             self._tell_registration()
@@ -224,15 +221,7 @@ class TrunkPeer:
         if not flows:
             answered(_nobody())
             return
-        aor = f"<{address.scheme}:{address.user}@{address.place}>"
-        target = Target(
-            uri=f"{address.scheme}:{address.place}",
-            from_=aor,
-            to=aor,
-            flows=flows,
-            credentials=credentials_of(self.settings),
-            user=registration.user,
-        )
+        target = register_target(self.settings, registration.user, flows)
         self._ask("REGISTER", target, register.headers, self._registers, answered)
 
     async def _ping(self, qualification: Qualification) -> None:
@@ -319,6 +308,28 @@ def credentials_of(settings: TrunkSettings) -> Credentials | None:
     """Return what the challenges of a trunk's peer are answered with."""
     known = settings.credentials
     return Credentials(known[0], known[1].get_secret_value()) if known else None
+
+
+def register_target(settings: TrunkSettings, contact: str, flows: tuple[Flow, ...]) -> Target:
+    """
+    Address a REGISTER (RFC 3261, section 10.2).
+
+    Args:
+        settings: The trunk's, with an address to register.
+        contact: The user part of our contact.
+        flows: Where the registrar is.
+    """
+    address = settings.register
+    assert address is not None
+    registered = f"<{address.scheme}:{address.user}@{address.place}>"
+    return Target(
+        uri=f"{address.scheme}:{address.place}",
+        from_=registered,
+        to=registered,
+        flows=flows,
+        credentials=credentials_of(settings),
+        user=contact,
+    )
 
 
 def ping_target(settings: TrunkSettings, flows: tuple[Flow, ...]) -> Target:

@@ -88,6 +88,11 @@ class TlsSession:
         self.finished = False
         """Whether the peer has said that nothing more comes."""
 
+    @property
+    def peer_certificate(self) -> bytes:
+        """The peer's certificate (DER), empty before the handshake is done or where it shows none."""
+        return self._object.getpeercert(binary_form=True) or b""
+
     def start(self) -> None:
         """Let a client's first flight be taken."""
         self._shake_hands()

@@ -1,0 +1,289 @@
+"""
+``trunkline trunk test``: one trunk tried from outside, step by step, with the reason and what to do.
+
+It has a user agent of its own on free ports, so it runs beside the gateway; the peer has to let this
+machine in on any port.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import aclosing
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Final
+
+from config.models import Settings
+from config.trunks import TrunkSettings
+from gateway.app.network import endpoint_settings
+from gateway.legs.peer import ping_target, register_target
+from gateway.legs.refusal import Refusal
+from gateway.legs.sip_line import LineSettings, SipLine
+from gateway.legs.trunks import TrunkEntry, TrunkTable
+from gateway.net.media_stream import MediaStatistics
+from gateway.net.pacer import Pacer
+from gateway.net.ports import PortPool
+from gateway.net.tls import TlsContexts, TlsFailure
+from gateway.net.tls_probe import probe
+from gateway.sip.errors import LocalProtocolError
+from gateway.sip.events import RequestAnswered
+from gateway.sip.fields import Via
+from gateway.sip.flow import Flow, Transport
+from gateway.sip.message import Headers
+from gateway.sip.own_request import Series
+from gateway.sip.party import clean
+from gateway.sip.registration import granted_to
+from gateway.sip.settings import UaSettings
+from gateway.sip.target import Target
+from gateway.sip.text import param
+from gateway.sip.ua import UserAgent
+
+PATIENCE_S: Final = 10.0
+"""How long the answer to a request is waited for."""
+SOON_DAYS: Final = 14
+
+
+class Verdict(StrEnum):
+    PASS = "pass"  # noqa: S105 - a verdict
+    FAIL = "fail"
+    NOTE = "note"
+    """Worth knowing; nothing was tried, or it is not wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One line of the test."""
+
+    verdict: Verdict
+    step: str
+    what: str
+    todo: str = ""
+
+
+async def check_trunk(settings: Settings, name: str, number: str = "") -> AsyncGenerator[Check, None]:
+    """
+    Try a trunk, and yield what was found as it is found.
+
+    Args:
+        settings: The gateway's.
+        name: One of its trunks.
+        number: Whom to call over it; empty calls nobody.
+    """
+    trunk = settings.trunks[name]
+    if trunk.peer is None:
+        todo = "add address: sip:HOST, and qualify_s to have it watched"
+        yield Check(Verdict.FAIL, "address", "this trunk only calls us: there is nobody to ask", todo)
+        return
+    agent = _Agent(settings, name)
+    try:
+        await agent.listen()
+        async with aclosing(_Trial(agent, settings, name, trunk).run(number)) as checks:
+            async for check in checks:
+                yield check
+    finally:
+        await agent.line.endpoint.close()
+
+
+class _Agent:
+    """A line of our own, for the length of the test."""
+
+    def __init__(self, settings: Settings, name: str) -> None:
+        self.clock = asyncio.get_running_loop().time
+        self._name = name
+        ports = settings.server.sip.rtp_ports
+        self.pool = PortPool(ports.first, ports.last)
+        self.pacer = Pacer(on_error=_ignore)
+        self.figures: list[MediaStatistics] = []
+        self.line = SipLine(
+            ua=UserAgent(
+                UaSettings(public_host=settings.server.sip.public_name), lambda: secrets.token_hex(8)
+            ),
+            pool=self.pool,
+            pacer=self.pacer,
+            clock=self.clock,
+            # What is wrong with a certificate is told by a step of its own.
+            trunks=TrunkTable({name: TrunkEntry(tls_verify=False)}),
+            settings=LineSettings(codecs={name: settings.trunks[name].codecs}),
+            admit=lambda info: Refusal(480, "Temporarily Unavailable", "only a test"),
+            on_leg=_ignore,
+            on_media=self.figures.append,
+            network=endpoint_settings(settings.server),
+        )
+
+    async def listen(self) -> None:
+        """Take free ports on all addresses, IPv6 where there is any."""
+        transports: tuple[Transport, ...] = ("udp", "tcp")
+        for host in ("0.0.0.0", "::"):  # noqa: S104 - only the peer's addresses are answered
+            for transport in transports:
+                try:
+                    await self.line.endpoint.listen(transport, host, 0)
+                except OSError:
+                    continue
+
+    async def find(self, uri: str) -> tuple[Flow, ...]:
+        """Look an address up, and let what comes from it in."""
+        flows = await self.line.flows(uri)
+        self.line.trunks.set_peer(self._name, {flow.remote[0] for flow in flows})
+        return flows
+
+    async def ask(
+        self, method: str, target: Target, headers: Iterable[tuple[str, str]], series: Series
+    ) -> tuple[RequestAnswered, float]:
+        """Return the answer and after how many milliseconds it came; silence is a 408."""
+        began = self.clock()
+        answer: asyncio.Future[RequestAnswered] = asyncio.get_running_loop().create_future()
+
+        def answered(event: RequestAnswered) -> None:
+            if not answer.done():
+                answer.set_result(event)
+
+        try:
+            self.line.ask(method, target, headers=headers, series=series, answered=answered)
+        except LocalProtocolError as error:
+            return RequestAnswered("", 400, str(error), Headers()), 0.0
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                return await answer, (self.clock() - began) * 1000
+        except TimeoutError:
+            return RequestAnswered("", 408, "timeout", Headers()), PATIENCE_S * 1000
+
+
+def _ignore(_: object) -> None:
+    """For what a test has no use for."""
+
+
+class _Trial:
+    """The steps for one trunk."""
+
+    def __init__(self, agent: _Agent, settings: Settings, name: str, trunk: TrunkSettings) -> None:
+        assert trunk.peer is not None
+        self._agent = agent
+        self._settings = settings
+        self._name = name
+        self._trunk = trunk
+        self._peer = trunk.peer
+
+    async def run(self, number: str) -> AsyncGenerator[Check, None]:
+        flows = await self._agent.find(self._peer.domain)
+        if not flows:
+            todo = "correct the name, or server.dns; check the transport"
+            yield Check(Verdict.FAIL, "address", f"{self._peer.domain} leads to no address", todo)
+            return
+        places = ", ".join(str(flow) for flow in flows)
+        yield Check(Verdict.PASS, "address", f"{self._peer.domain} is {places}; we are {flows[0].local[0]}")
+        if flows[0].secure:
+            yield await self._tls(flows[0])
+        yield await self._options(flows)
+        if self._trunk.register is not None:
+            async with aclosing(self._register(flows)) as checks:
+                async for check in checks:
+                    yield check
+
+    async def _tls(self, flow: Flow) -> Check:
+        files = endpoint_settings(self._settings.server).tls
+        name = flow.domain or flow.remote[0]
+        try:
+            shown = await probe(TlsContexts(files), flow.remote, name)
+        except (OSError, TlsFailure) as error:
+            todo = "check port and transport; the peer may ask for a certificate of ours (server.sip.tls)"
+            return Check(Verdict.FAIL, "certificate", f"no TLS at {flow}: {error}", todo)
+        days = (shown.until - datetime.now(UTC)).days
+        what = (
+            f"{', '.join(shown.names) or shown.subject}, from {shown.issuer},"
+            f" until {shown.until:%Y-%m-%d} ({days} days)"
+        )
+        if shown.fault and self._trunk.tls_verify:
+            todo = (
+                "write the peer's name in address, its authority in server.sip.tls.ca, or tls_verify: false"
+            )
+            return Check(Verdict.FAIL, "certificate", f"{what}: {shown.fault}", todo)
+        if shown.fault:
+            return Check(
+                Verdict.NOTE, "certificate", f"{what}: {shown.fault}; tls_verify: false lets it pass"
+            )
+        if days < SOON_DAYS:
+            return Check(Verdict.NOTE, "certificate", what, "tell the peer's operator that it ends soon")
+        return Check(Verdict.PASS, "certificate", what)
+
+    async def _options(self, flows: tuple[Flow, ...]) -> Check:
+        answer, after_ms = await self._agent.ask(
+            "OPTIONS", ping_target(self._trunk, flows), [("Accept", "application/sdp")], _series()
+        )
+        what = _shown(answer, after_ms)
+        if answer.status == 408:
+            return Check(
+                Verdict.FAIL, "OPTIONS", f"no answer ({answer.reason})", _SILENT.format(flows[0].local[0])
+            )
+        if answer.status == 503:
+            return Check(
+                Verdict.FAIL, "OPTIONS", what, "the peer says that it cannot serve; ask its operator"
+            )
+        return Check(Verdict.PASS, "OPTIONS", what)
+
+    async def _register(self, flows: tuple[Flow, ...]) -> AsyncGenerator[Check, None]:
+        contact, series = secrets.token_hex(8), _series()
+        target = register_target(self._trunk, contact, flows)
+        expires = self._trunk.register_expires_s
+        answer, after_ms = await self._agent.ask("REGISTER", target, [("Expires", str(expires))], series)
+        least = answer.headers.get("Min-Expires") or ""
+        if answer.status == 423 and least.isascii() and least.isdigit():
+            answer, after_ms = await self._agent.ask("REGISTER", target, [("Expires", least)], series)
+        if not 200 <= answer.status < 300:
+            yield Check(Verdict.FAIL, "REGISTER", _shown(answer, after_ms), _register_todo(answer.status))
+            return
+        granted = granted_to(contact, answer.headers)
+        seconds = f"for {granted:g} s" if granted is not None else "for an unknown time"
+        what = f"{_shown(answer, after_ms)}; {self._trunk.register}, {seconds}"
+        yield Check(Verdict.PASS, "REGISTER", what + _seen(answer, flows[0].local[0]))
+        gone, after_ms = await self._agent.ask("REGISTER", target, [("Expires", "0")], series)
+        good = 200 <= gone.status < 300
+        todo = "" if good else "the contact of this test stays until it ends; tell the peer's operator"
+        yield Check(Verdict.PASS if good else Verdict.FAIL, "unregister", _shown(gone, after_ms), todo)
+
+
+_SILENT: Final = (
+    "check address and firewall; the peer has to let {} in, and may answer only from port 5060: stop the"
+    " gateway and give the test its port"
+)
+
+
+def _shown(answer: RequestAnswered, after_ms: float) -> str:
+    """Write an answer: status, latency, and who says it is there."""
+    server = clean(answer.headers.get("Server") or answer.headers.get("User-Agent") or "")
+    who = f", {server}" if server else ""
+    return f"{answer.status} {clean(answer.reason)} after {after_ms:.0f} ms{who}"
+
+
+def _register_todo(status: int) -> str:
+    match status:
+        case 401 | 407:
+            return "the registrar refuses username and password: correct them"
+        case 403:
+            return "the registrar forbids it: check username, and whether this address may register"
+        case 404 | 604:
+            return "the registrar does not know that user: correct register"
+        case 408:
+            return "nobody answered the REGISTER: check register and address"
+        case _ if 300 <= status < 400:
+            return "the registrar has moved: ask its operator, and correct register"
+        case _ if status >= 500:
+            return "the registrar has a problem of its own: try later, ask its operator"
+        case _:
+            return "see what the registrar says"
+
+
+def _seen(answer: RequestAnswered, told: str) -> str:
+    """Say by which address the registrar sees us, where it is another than we told it."""
+    try:
+        via = Via.parse(answer.headers.elements("Via")[0])
+    except (ValueError, IndexError):
+        return ""
+    seen = param(via.params, "received")
+    return f"; it sees us as {seen}, we call ourselves {told}" if seen and seen != told else ""
+
+
+def _series() -> Series:
+    return Series(lambda: secrets.token_hex(8))
