@@ -288,7 +288,9 @@ class StorageSettings(Section):
     """What is kept."""
 
     recordings: FutureFolder | None = None
-    """Folder for recordings, one folder a call (call.json, call.flac); null records nothing."""
+    """Folder for recordings, one folder a call (call.json, call.flac, sip.jsonl); null records nothing."""
+    sip_trace: bool = True
+    """Keep each call's SIP messages in its folder, without passwords and keys, for trunkline sip trace."""
 
 
 _USER_PART = re.compile(r"[A-Za-z0-9_.!~*'()&=$,;?/-][A-Za-z0-9_.!~*'()&=+$,;?/-]*")  # RFC 3261 section 25.1

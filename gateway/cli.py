@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from gateway.cli_config import app as config_app
+from gateway.cli_sip import app as sip_app
 from gateway.cli_trunk import app as trunk_app
 from providers.fakes.cli import app as fake_openai_app
 
@@ -20,6 +21,7 @@ app = typer.Typer(
 )
 app.add_typer(config_app, name="config")
 app.add_typer(trunk_app, name="trunk")
+app.add_typer(sip_app, name="sip")
 app.add_typer(fake_openai_app, name="fake-openai")
 
 

@@ -28,6 +28,7 @@ from gateway.app.sources import ConfigSources
 from gateway.calls.admission import Admission
 from gateway.calls.bus import EventBus
 from gateway.calls.call import Services
+from gateway.calls.events import SipMessage
 from gateway.calls.metering import QUEUE_SIZE, Meter
 from gateway.calls.plan import Plan, make_plans
 from gateway.calls.prompts import Prompts
@@ -37,6 +38,7 @@ from gateway.calls.switchboard import Switchboard
 from gateway.legs.peer import PeerContext, figures_of
 from gateway.legs.registrar import Registrar
 from gateway.legs.sip_line import LineSettings, SipLine
+from gateway.legs.sip_trace import SipTrace, Traced
 from gateway.legs.trunks import TrunkTable
 from gateway.net.media_stream import MediaStatistics
 from gateway.net.pacer import Pacer
@@ -108,7 +110,9 @@ class Gateway:
             on_leg=self.switchboard.take,
             on_media=self._media_done,
             network=endpoint_settings(settings.server),
+            trace=SipTrace(self._traced),
         )
+        self.line.trace(wanted=_traces(settings))
         self.registrar = Registrar(
             self.line.trunks,
             PeerContext(
@@ -237,6 +241,7 @@ class Gateway:
         self.registrar.use(settings.trunks)
         self._read_certificates(settings)
         self.recorder.use(settings.storage.recordings)
+        self.line.trace(wanted=_traces(settings))
         log.info(
             "config.reloaded",
             warnings=[str(problem) for problem in reload.problems],
@@ -249,6 +254,11 @@ class Gateway:
             self.line.endpoint.use_tls(endpoint_settings(settings.server).tls)
         except OSError as error:  # they were good when the settings were checked
             log.error("sip.certificate_unusable", error=str(error))  # noqa: TRY400 - the sentence says it all
+
+    def _traced(self, call_id: str, at: float, seen: Traced) -> None:
+        self.bus.publish(
+            SipMessage(call_id, at, seen.sent, seen.transport, seen.local, seen.remote, seen.text)
+        )
 
     def _media_done(self, figures: MediaStatistics) -> None:
         quality = figures.quality
@@ -283,6 +293,11 @@ async def _listening(work: Coroutine[None, None, None], name: str) -> None:
         await work
     except Exception:
         log.exception("listener.failed", listener=name)
+
+
+def _traces(settings: Settings) -> bool:
+    """Whether SIP messages are kept: they lie in the folders of the recordings."""
+    return settings.storage.sip_trace and settings.storage.recordings is not None
 
 
 def _admission(settings: Settings) -> Admission:

@@ -173,10 +173,28 @@ class MediaMeasured:
 
 
 @dataclass(frozen=True, slots=True)
+class SipMessage:
+    """
+    A SIP message of the call, without its secrets; only where ``storage.sip_trace`` is on.
+
+    The first ones come before :class:`CallStarted`, the last ones after :class:`CallEnded`.
+    """
+
+    call_id: str
+    at: float
+    sent: bool
+    transport: str
+    local: str
+    """Our host and port, as the peer reaches us."""
+    remote: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class CallEnded:
     """
-    The last event of a call. ``by`` is ``caller``, ``agent`` or ``gateway``, and ``callee`` for somebody
-    whom the call was transferred to.
+    The last event of a call itself. ``by`` is ``caller``, ``agent`` or ``gateway``, and ``callee`` for
+    somebody whom the call was transferred to.
     """
 
     call_id: str
@@ -200,5 +218,6 @@ CallEvent: TypeAlias = (
     | ToolAnswered
     | TransferChanged
     | MediaMeasured
+    | SipMessage
     | CallEnded
 )

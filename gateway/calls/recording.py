@@ -1,5 +1,5 @@
 """
-Recordings: ``<recordings>/<call-id>/{call.json,call.flac}`` of every call.
+Recordings: ``<recordings>/<call-id>/{call.json,call.flac,sip.jsonl}`` of every call.
 
 The recorder is one more listener of the event bus. It takes what came in a while, and a thread decodes
 and writes it; no call waits for the disk. Files appear under their names when they are complete. What
@@ -13,6 +13,7 @@ import hashlib
 import json
 import re
 import time
+from collections import OrderedDict
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -20,8 +21,16 @@ import soundfile
 import structlog
 
 from gateway.calls.bus import EventBus
-from gateway.calls.events import AgentAudioFrame, CallEnded, CallerAudioFrame, CallEvent, CallStarted
+from gateway.calls.events import (
+    AgentAudioFrame,
+    CallEnded,
+    CallerAudioFrame,
+    CallEvent,
+    CallStarted,
+    SipMessage,
+)
 from gateway.calls.record import CallRecord
+from gateway.calls.sip_log import SipLog
 from gateway.calls.stereo import Stereo, StereoTimeline
 from tools.types import JsonValue
 
@@ -33,6 +42,11 @@ _FLUSH_S = 0.25
 _STALE_S = 4 * 3600
 """A recording without any event for so long has lost its end."""
 _DUPLICATES = 100
+_EARLY_CALLS = 512
+_EARLY_MESSAGES = 16
+"""SIP messages that come before the event that begins their call."""
+_ENDED_CALLS = 2048
+"""Calls whose last SIP messages, after the end, still find their file."""
 
 
 class CallRecording:
@@ -53,9 +67,12 @@ class CallRecording:
         self._failed = False
         self._folder: Path | None = None
         self._file: soundfile.SoundFile | None = None
+        self.sip: SipLog | None = None
+        """Outlives the recording: the answer to a BYE comes after the end of the call."""
         self.touched = time.monotonic()
         try:
             self._folder = _make_folder(root, started.call_id)
+            self.sip = SipLog(self._folder, started.call_id)
             self._file = soundfile.SoundFile(
                 str(self._folder / "call.flac.part"),
                 "w",
@@ -69,6 +86,10 @@ class CallRecording:
 
     def add(self, event: CallEvent) -> None:
         """Take one event of this call."""
+        if isinstance(event, SipMessage):
+            if self.sip is not None:
+                self.sip.add(event)
+            return
         self._now = max(self._now, event.at)
         match event:
             case CallerAudioFrame():
@@ -82,6 +103,8 @@ class CallRecording:
         """Write what is old enough to be final."""
         self.touched = time.monotonic()
         self._write(self._timeline.take(self._now))
+        if self.sip is not None:
+            self.sip.flush()
 
     def finish(self, dropped: int) -> None:
         """
@@ -91,6 +114,8 @@ class CallRecording:
             dropped: How many events of the call the recorder has lost.
         """
         self._write(self._timeline.finish(self._now))
+        if self.sip is not None:
+            self.sip.flush()
         audio = self._name_audio()
         record = self._record.to_json(audio=audio, dropped_events=dropped)
         if self._folder is None:
@@ -159,6 +184,8 @@ class Recorder:
         self._subscription = bus.subscribe("recording", queue_size, reserve=queue_size // 8)
         self._root: Path | None = None
         self._calls: dict[str, CallRecording] = {}
+        self._early: OrderedDict[str, list[SipMessage]] = OrderedDict()
+        self._ended: OrderedDict[str, SipLog] = OrderedDict()
         self._closed = asyncio.Event()
 
     def use(self, root: Path | None) -> None:
@@ -199,6 +226,8 @@ class Recorder:
                 self._begin(event, self._root)
             recording = self._calls.get(event.call_id)
             if recording is None:
+                if isinstance(event, SipMessage):
+                    self._take_beside(event)
                 continue
             recording.add(event)
             if isinstance(event, CallEnded):
@@ -212,7 +241,22 @@ class Recorder:
 
     def _begin(self, event: CallStarted, root: Path) -> None:
         if event.call_id not in self._calls:
-            self._calls[event.call_id] = CallRecording(root, event)
+            recording = self._calls[event.call_id] = CallRecording(root, event)
+            for message in self._early.pop(event.call_id, ()):
+                recording.add(message)
+
+    def _take_beside(self, message: SipMessage) -> None:
+        """Take a SIP message of a call that has not begun, or that has ended."""
+        ended = self._ended.get(message.call_id)
+        if ended is not None:
+            ended.add(message)
+            ended.flush()
+            return
+        early = self._early.setdefault(message.call_id, [])
+        if len(early) < _EARLY_MESSAGES:
+            early.append(message)
+        if len(self._early) > _EARLY_CALLS:
+            self._early.popitem(last=False)
 
     def _finish_stale(self, now: float) -> None:
         for call_id, recording in list(self._calls.items()):
@@ -224,7 +268,12 @@ class Recorder:
             self._finish(call_id)
 
     def _finish(self, call_id: str) -> None:
-        self._calls.pop(call_id).finish(self._subscription.forget_dropped(call_id))
+        recording = self._calls.pop(call_id)
+        recording.finish(self._subscription.forget_dropped(call_id))
+        if recording.sip is not None:
+            self._ended[call_id] = recording.sip
+        if len(self._ended) > _ENDED_CALLS:
+            self._ended.popitem(last=False)
 
 
 def _make_folder(root: Path, call_id: str) -> Path:

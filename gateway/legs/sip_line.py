@@ -19,6 +19,7 @@ from gateway.legs.description import CallDescription
 from gateway.legs.parties import PartyRules, describe
 from gateway.legs.refusal import Refusal
 from gateway.legs.sip import FORMATS, SipLeg
+from gateway.legs.sip_trace import SipTrace
 from gateway.legs.trunks import Match, TrunkEntry, TrunkTable
 from gateway.net.media_stream import DEFAULT_RULES, MediaRules, MediaStatistics
 from gateway.net.pacer import Pacer
@@ -71,6 +72,7 @@ class SipLine:
         admit: Says before anything is allocated whether a call may come in.
         on_leg: Takes each ringing leg.
         on_media: Takes the figures of each leg's media when it is over.
+        trace: Is told whose dialog is whose, and shown every message while :meth:`trace` says so.
         network: What the configuration says about sockets.
     """
 
@@ -86,6 +88,7 @@ class SipLine:
         admit: Admit,
         on_leg: Callable[[SipLeg], None],
         on_media: Callable[[MediaStatistics], None],
+        trace: SipTrace | None = None,
         network: EndpointSettings | None = None,
     ) -> None:
         self._ua = ua
@@ -97,6 +100,7 @@ class SipLine:
         self._on_media = on_media
         self._legs: dict[str, SipLeg] = {}
         self._asked: dict[str, Callable[[sip.RequestAnswered], None]] = {}
+        self._trace = SipTrace(_forget) if trace is None else trace
         self.trunks = trunks
         self.settings = settings
         ua.treat(self._policy)
@@ -118,6 +122,10 @@ class SipLine:
         """Say how a request is treated: as the trunk says that it comes from, or that ours goes to."""
         match = self.trunks.find(flow, user)
         return ANYBODY if match is None else self.settings.policies.get(match.trunk, ANYBODY)
+
+    def trace(self, *, wanted: bool) -> None:
+        """Begin or stop to keep the messages of calls; calls that run already are seen from here on."""
+        self.endpoint.tap = self._trace.saw if wanted else None
 
     def drain(self) -> None:
         """Answer OPTIONS with 503 from now on, so that the trunk sends calls elsewhere."""
@@ -184,6 +192,7 @@ class SipLine:
                 if (answered := self._asked.pop(event.request, None)) is not None:
                     answered(event)
             case sip.CallEnded():
+                self._trace.release(event.call, now=self._clock())
                 leg = self._legs.pop(event.call, None)
                 if leg is not None:
                     leg.handle(event)
@@ -203,6 +212,7 @@ class SipLine:
         self._legs[event.call] = leg
         if (credentials := self.settings.credentials.get(info.trunk)) is not None:
             self._ua.use_credentials(event.call, credentials, now=self._clock())
+        self._trace.bind(event.call, event.request.call_id, info.id, now=self._clock())
         self._ua.ring(event.call, now=self._clock())
         self._on_leg(leg)
 
@@ -254,6 +264,10 @@ class SipLine:
         log.warning("call.refused", call_id=info.id, trunk=info.trunk, status=refusal.status, why=refusal.why)
         headers = [("Retry-After", str(refusal.retry_after_s))] if refusal.retry_after_s else []
         self._ua.reject(call, refusal.status, reason=refusal.reason, headers=headers, now=self._clock())
+
+
+def _forget(*_: object) -> None:
+    """Where nobody keeps messages."""
 
 
 def takes_refer(request: Request) -> bool:

@@ -14,7 +14,7 @@ from collections import Counter, deque
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from gateway.net import stun
 from gateway.net.lookup import Dns
@@ -58,6 +58,12 @@ def _everybody(host: str) -> bool:
     return True
 
 
+class Tap(Protocol):
+    """Is shown each message, as it came or as it goes."""
+
+    def __call__(self, data: bytes, flow: Flow, *, sent: bool, now: float) -> None: ...
+
+
 class SipEndpoint:
     """
     Drives one user agent over UDP, TCP, TLS and WebSocket.
@@ -84,6 +90,8 @@ class SipEndpoint:
         verify: Callable[[str], bool] = _everybody,
     ) -> None:
         self._ua = ua
+        self.tap: Tap | None = None
+        """Sees everything that is read and sent; ``None`` costs nothing."""
         self._on_event = on_event
         self._settings = settings = settings or EndpointSettings()
         self._verify = verify
@@ -189,6 +197,8 @@ class SipEndpoint:
         outgoing = self._ua.to_send()
         assert self._outbox is not None
         for each in outgoing:
+            if self.tap is not None and self._loop is not None:
+                self.tap(each.data, each.flow, sent=True, now=self._loop.time())
             self._outbox.deliver(each)
         return busy or bool(outgoing)
 
@@ -251,7 +261,10 @@ class SipEndpoint:
     def _message(self, data: bytes, flow: Flow) -> None:
         if self._loop is None or self._closed:
             return
-        self._ua.receive(data, flow, now=self._loop.time())
+        now = self._loop.time()
+        if self.tap is not None:
+            self.tap(data, flow, sent=False, now=now)
+        self._ua.receive(data, flow, now=now)
         self.settle()
 
     # Time.

@@ -292,6 +292,11 @@ class UserAgent:
         """From now on treat each new request as ``policies`` says for the flow that it comes on."""
         self._admission.policies = policies
 
+    def call_id(self, call: str) -> str:
+        """Return the Call-ID of a call's dialog, by which its messages are known; empty when it is over."""
+        known = self._calls.get(call)
+        return "" if known is None else known.dialog.call_id
+
     def drain(self, active: bool) -> None:
         """Refuse OPTIONS and new calls with 503 from now on, or serve them again."""
         self._admission.draining = active

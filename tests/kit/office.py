@@ -50,6 +50,7 @@ class Office:
         agent: Mapping[str, object] | None = None,
         server: Mapping[str, object] | None = None,
         trunk: Mapping[str, object] | None = None,
+        storage: Mapping[str, object] | None = None,
         rtp_ports: int = 100,
     ) -> Gateway:
         """Start a gateway whose receptionist plays a script, and wait until it is ready."""
@@ -59,7 +60,7 @@ class Office:
             "providers": {self.provider: self._provider(script, faults)},
             "agents": {"reception": {**self._agent(), **(agent or {})}},
             "numbers": {NUMBER: {"agent": "reception"}},
-            "storage": {"recordings": str(self.folder / "recordings")},
+            "storage": {"recordings": str(self.folder / "recordings"), **(storage or {})},
         }
         return self.start(settings, rtp_ports=rtp_ports)
 

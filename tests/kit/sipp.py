@@ -103,28 +103,9 @@ class Sipp:
         own = f"[{host}]" if ":" in host else host
         command += ["-i", own, "-mi", host, "-p", str(self.port), "-mp", str(self.media_port)]
         command += ["-lost", str(lost)] if lost else []
-        command += [
-            "-s",
-            called,
-            "-key",
-            "caller",
-            caller,
-            "-m",
-            str(calls),
-            "-l",
-            str(at_once),
-            "-r",
-            str(rate),
-        ]
-        command += [
-            "-d",
-            str(int(pause * 1000)),
-            "-timeout",
-            f"{timeout}s",
-            "-timeout_error",
-            "-t",
-            "t1" if tcp else "u1",
-        ]
+        command += f"-key caller {caller} -m {calls} -l {at_once} -r {rate} -d {int(pause * 1000)}".split()
+        command += f"-timeout {timeout}s -timeout_error -t {'t1' if tcp else 'u1'}".split()
+        command += ["-s", called]
         command += ["-trace_err", "-error_file", "errors.log", "-trace_stat", "-stf", "stat.csv", "-fd", "1"]
         command += ["-cid_str", f"%u-%p-{self.port}@%s"]
         self.started = time.monotonic()

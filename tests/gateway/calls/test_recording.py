@@ -332,3 +332,53 @@ def test_every_name_is_safe_and_harmless_ids_keep_theirs(call_id):
 
 def test_different_hostile_ids_have_different_names():
     assert len({safe_name(call_id) for call_id in ("a/b", "a_b", "a\\b", "a b", "a//b")}) == 5
+
+
+def sip_message(call_id: str, text: str, at: float = 0.0) -> ev.SipMessage:
+    return ev.SipMessage(call_id, at, False, "udp", "192.0.2.9:5060", "192.0.2.1:5062", text)
+
+
+def messages_of(folder) -> list[str]:
+    return [json.loads(line)["message"] for line in (folder / "sip.jsonl").read_text().splitlines()]
+
+
+async def test_sip_messages_lie_beside_the_call_also_those_before_its_begin_and_behind_its_end(tmp_path):
+    bus = EventBus()
+    async with recorder(bus, tmp_path):
+        bus.publish(sip_message("c-1", "INVITE"))
+        bus.publish(start("c-1"))
+        bus.publish(sip_message("c-1", "BYE", 2.0))
+        bus.publish(ev.CallEnded("c-1", 2.0, "bye", "caller"))
+        while not (tmp_path / "c-1" / "call.json").exists():
+            await asyncio.sleep(0.01)
+        bus.publish(sip_message("c-1", "200 OK", 2.1))
+    assert messages_of(tmp_path / "c-1") == ["INVITE", "BYE", "200 OK"]
+    assert json.loads((tmp_path / "c-1" / "call.json").read_text())["ended"] == 2.0
+
+
+async def test_sip_messages_are_in_the_file_while_the_call_goes_on(tmp_path):
+    bus = EventBus()
+    async with recorder(bus, tmp_path):
+        bus.publish(start("c-1"))
+        bus.publish(sip_message("c-1", "INVITE"))
+        while not (tmp_path / "c-1" / "sip.jsonl").exists():
+            await asyncio.sleep(0.01)
+        assert messages_of(tmp_path / "c-1") == ["INVITE"]
+        assert not (tmp_path / "c-1" / "call.json").exists()
+
+
+async def test_sip_messages_of_calls_that_never_begin_are_forgotten(tmp_path):
+    bus = EventBus()
+    async with recorder(bus, tmp_path) as running:
+        for number in range(2000):
+            bus.publish(sip_message(f"c-{number}", "INVITE"))
+    assert len(running._early) <= 512
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_a_call_without_sip_messages_has_no_file_of_them(tmp_path):
+    bus = EventBus()
+    async with recorder(bus, tmp_path):
+        bus.publish(start("c-1"))
+        bus.publish(ev.CallEnded("c-1", 2.0, "bye", "caller"))
+    assert not (tmp_path / "c-1" / "sip.jsonl").exists()

@@ -1,0 +1,162 @@
+"""
+Which SIP message belongs to which call, without its secrets (no I/O).
+
+The endpoint shows every message that it takes and sends. A message of a call that is known goes out at once;
+the few before it (the INVITE that begins it, the 401 before that) wait until :meth:`SipTrace.bind` says whose
+they are, or are forgotten.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from gateway.sip.flow import Address, Flow
+from gateway.sip.uri import join_host_port
+
+MAX_MESSAGES: Final = 1000
+MAX_BYTES: Final = 1_000_000
+"""Of one call; what comes after is not kept."""
+MAX_MESSAGE: Final = 16_384
+"""Bytes of one message that are kept."""
+LINGER_S: Final = 64.0
+"""How long the end of a call may have its last words: 64 times T1, twice."""
+
+_WAITING_CALLS = 64
+_WAITING_MESSAGES = 8
+_HIDDEN = "[redacted]"
+_CALL_ID = re.compile(rb"^(?:call-id|i)[ \t]*:[ \t]*([^\r\n]*?)[ \t]*\r?$", re.IGNORECASE | re.MULTILINE)
+_SECRETS: Final = (
+    # Who has these can try passwords at home (RFC 7616, section 5.10).
+    re.compile(r"(^(?:proxy-)?authorization[ \t]*:.*?\bresponse[ \t]*=[ \t]*\"?)([^\",;\s]+)", re.I | re.M),
+    re.compile(r"(^(?:proxy-)?authorization[ \t]*:[ \t]*(?:basic|bearer)[ \t]+)(\S+)", re.I | re.M),
+    # Whoever has these can listen to the call (RFC 4568, RFC 8866 section 5.12).
+    re.compile(r"(^a=crypto:.*?\binline:)([^|;\s]+)", re.I | re.M),
+    re.compile(r"(;[ \t]*inline:)([^|;\s]+)", re.I),
+    re.compile(r"(^a=key-mgmt:\S+[ \t]+)(\S+)", re.I | re.M),
+    re.compile(r"(^k=\w+:)(\S+)", re.I | re.M),
+)
+_FOLD = re.compile(r"\r?\n[ \t]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """One message as it was on the wire, but for its secrets."""
+
+    sent: bool
+    transport: str
+    local: str
+    remote: str
+    text: str
+
+
+@dataclass(slots=True)
+class _Known:
+    """What is kept of a Call-ID."""
+
+    handle: str
+    call_id: str
+    began: float
+    messages: int = 0
+    size: int = 0
+    forget_at: float | None = None
+
+
+Emit = Callable[[str, float, Traced], None]
+"""Takes the gateway's id of the call, seconds since its first message, and the message."""
+
+
+class SipTrace:
+    """
+    The messages of all calls that are going on.
+
+    Args:
+        emit: Takes each message; called at once.
+    """
+
+    def __init__(self, emit: Emit) -> None:
+        self._emit = emit
+        self._known: dict[str, _Known] = {}
+        self._waiting: OrderedDict[str, list[tuple[float, Traced]]] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def saw(self, data: bytes, flow: Flow, *, sent: bool, now: float) -> None:
+        """Take one message of any peer, whatever it holds."""
+        found = _CALL_ID.search(data, 0, MAX_MESSAGE)
+        if found is None:
+            return
+        call = found[1].decode("utf-8", "replace")
+        known = self._known.get(call)
+        if known is not None:
+            self._keep(known, _traced(data, flow, sent=sent), now)
+            return
+        waiting = self._waiting.setdefault(call, [])
+        if len(waiting) < _WAITING_MESSAGES:
+            waiting.append((now, _traced(data, flow, sent=sent)))
+        if len(self._waiting) > _WAITING_CALLS:
+            self._waiting.popitem(last=False)
+
+    def bind(self, handle: str, sip_call_id: str, call_id: str, *, now: float) -> None:
+        """
+        Say whose a Call-ID is.
+
+        Args:
+            handle: The user agent's name of that dialog, for :meth:`release`.
+            sip_call_id: What its messages say.
+            call_id: The gateway's id of the call; a call that was passed on has several dialogs.
+            now: Monotonic seconds.
+        """
+        self._forget(now)
+        waiting = self._waiting.pop(sip_call_id, [])
+        began = next((known.began for known in self._known.values() if known.call_id == call_id), None)
+        if began is None:
+            began = waiting[0][0] if waiting else now
+        known = self._known[sip_call_id] = _Known(handle, call_id, began)
+        for at, traced in waiting:
+            self._keep(known, traced, at)
+
+    def release(self, handle: str, *, now: float) -> None:
+        """Say that a dialog has ended; what is still said in it in the next minute is kept as well."""
+        for known in self._known.values():
+            if known.handle == handle:
+                known.forget_at = now + LINGER_S
+
+    def _keep(self, known: _Known, traced: Traced, now: float) -> None:
+        if known.messages >= MAX_MESSAGES or known.size >= MAX_BYTES:
+            return
+        known.messages += 1
+        known.size += len(traced.text)
+        self._emit(known.call_id, max(0.0, now - known.began), traced)
+
+    def _forget(self, now: float) -> None:
+        over = [
+            call
+            for call, known in self._known.items()
+            if known.forget_at is not None and known.forget_at <= now
+        ]
+        for call in over:
+            del self._known[call]
+
+
+def _traced(data: bytes, flow: Flow, *, sent: bool) -> Traced:
+    text = data[:MAX_MESSAGE].decode("utf-8", "replace")
+    return Traced(sent, flow.transport, _place(flow.local), _place(flow.remote), without_secrets(text))
+
+
+def _place(address: Address) -> str:
+    return join_host_port(*address)
+
+
+def without_secrets(text: str) -> str:
+    """Return a SIP message without what would let its reader pose as somebody, or decrypt the call."""
+    if "uthorization" in text or "UTHORIZATION" in text:
+        head, blank, body = text.partition("\r\n\r\n")
+        text = _FOLD.sub(" ", head) + blank + body
+    for secret in _SECRETS:
+        text = secret.sub(rf"\1{_HIDDEN}", text)
+    return text
