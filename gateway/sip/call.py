@@ -32,7 +32,7 @@ from gateway.sip.message import Request, Response
 from gateway.sip.policy import ANYBODY, PeerPolicy
 from gateway.sip.referral import Referral
 from gateway.sip.reoffer import Reoffer
-from gateway.sip.respond import ALLOW
+from gateway.sip.respond import ALLOW, reason_of, record_route
 from gateway.sip.session import Session
 from gateway.sip.text import require_safe
 from gateway.sip.transaction import (
@@ -100,6 +100,7 @@ class Call:
         self._changed = changed
         self._unacked: UnackedAnswer | None = None
         self._reoffer: Served | None = None
+        self._reoffer_in = dialog
         self._reoffer_had_sdp = False
         self._reoffer_by = 0.0
         self._bye_after_ack = False
@@ -135,9 +136,15 @@ class Call:
         self.transfer.start(target, now=now)
 
     def reoffer(self, sdp: bytes, *, now: float) -> None:
-        """Send a re-INVITE."""
-        self._require(CallState.CONFIRMED, "make a new offer")
+        """Send a re-INVITE; before the answer, where the peer takes one, an UPDATE (RFC 3311, section 4)."""
+        if not self.may_update:
+            self._require(CallState.CONFIRMED, "make a new offer")
         self.our_offer.start(sdp, now=now)
+
+    @property
+    def may_update(self) -> bool:
+        """Whether a new offer goes by UPDATE, because the INVITE is not answered yet."""
+        return False
 
     def answer_reoffer(self, sdp: bytes | None, *, now: float) -> None:
         """Answer a pending re-INVITE or UPDATE; harmless if the peer took it back meanwhile."""
@@ -151,7 +158,7 @@ class Call:
             self.dialog.refresh_target(served.request)
             self._accept(served, sdp, ours_offered=not self._reoffer_had_sdp, now=now)
         else:
-            self._accept_update(served, sdp, now=now)
+            self._accept_update(served, self._reoffer_in, sdp, now=now)
 
     def answer_refer(self, status: int, *, now: float) -> None:
         """Answer the peer's REFER, or tell how it went; see :meth:`Referral.answer`."""
@@ -232,11 +239,7 @@ class Call:
             case Due.RESEND:
                 self._kit.transactions.respond(unacked.served, unacked.response, now=now)
             case Due.EXPIRED:
-                # 13.3.1.4: the session is ended with a BYE.
-                self._unacked = None
-                self._bye_after_ack = False
-                self._end("ack_timeout", by_peer=False, now=now)
-                self._send_bye(now)
+                self._lose_answer("ack_timeout", now)  # 13.3.1.4: the session is ended with a BYE
             case Due.NOTHING:
                 pass
 
@@ -253,26 +256,31 @@ class Call:
             self._kit.refuse(served, 415, str(error), extra=UNSUPPORTED_MEDIA, now=now)
             return
         if request.method == "UPDATE" and offer is None:
-            self._accept_update(served, b"", now=now)
+            self._accept_update(served, self.dialog, b"", now=now)
             return
-        if self.state in {CallState.OFFERED, CallState.CALLING} or self._reoffer is not None:
+        if self.state is CallState.OFFERED or self._reoffer is not None:
             # 14.2 and RFC 3311, 5.2: an offer is still unanswered. A random wait, so that it works out.
             wait = str(zlib.crc32(self._kit.token().encode()) % 11)
             self._kit.refuse(served, 500, "an offer is pending", extra=(("Retry-After", wait),), now=now)
             return
-        if self.our_offer.in_flight or (self._unacked is not None and self._unacked.ours_offered):
+        if self._has_offered(request.method):
             self._kit.refuse(served, 491, "our own offer is pending", now=now)
             return
         if self._unacked is not None and request.method == "INVITE":
             # Only who has our 2xx may send a re-INVITE: its ACK was lost or is late.
             self._confirm(None, now)
-        self._reoffer = served
+        self._reoffer, self._reoffer_in = served, self.dialog
         self._reoffer_had_sdp = offer is not None
         self._reoffer_by = now + self._kit.settings.timers.limit
         served.handler = partial(self._on_reinvite_event, served)
         if request.method == "INVITE":
             self._kit.respond(served, 100, now=now)
         self._kit.events.append(CallReoffered(self.handle, offer))
+
+    def _has_offered(self, method: str) -> bool:
+        """Whether an offer of ours, unanswered, is in the way of one that comes by ``method``."""
+        del method
+        return self.our_offer.in_flight or (self._unacked is not None and self._unacked.ours_offered)
 
     def _accept(self, served: Served, sdp: bytes, *, ours_offered: bool, now: float) -> None:
         """Send the 2xx of an INVITE and keep sending it."""
@@ -282,19 +290,19 @@ class Call:
             200,
             tag=self.dialog.local_tag,
             contact=self.dialog.contact,
-            extra=(*self.dialog.record_route, ("Allow", ALLOW), *self._agreed(served.request, now)),
+            extra=(*record_route(served.request), ("Allow", ALLOW), *self._agreed(served.request, now)),
             body=sdp,
         )
         timers = self._kit.settings.timers
         self._unacked = UnackedAnswer(served, response, ours_offered=ours_offered, timers=timers, now=now)
         self._kit.transactions.respond(served, response, now=now)
 
-    def _accept_update(self, served: Served, sdp: bytes, *, now: float) -> None:
+    def _accept_update(self, served: Served, dialog: Dialog, sdp: bytes, *, now: float) -> None:
         """Send the 200 of an UPDATE."""
         self.description = sdp or self.description
-        self.dialog.refresh_target(served.request)
+        dialog.refresh_target(served.request)
         extra = (("Allow", ALLOW), *self._agreed(served.request, now))
-        self._kit.respond(served, 200, contact=self.dialog.contact, extra=extra, body=sdp, now=now)
+        self._kit.respond(served, 200, contact=dialog.contact, extra=extra, body=sdp, now=now)
 
     def _agreed(self, request: Request, now: float) -> ExtraHeaders:
         """Return Supported and the session timer for a 2xx to INVITE or UPDATE."""
@@ -359,11 +367,15 @@ class Call:
         self.session.stop()
         if not keep_unacked:
             self._unacked = None
+        self._refuse_reoffer(now)
+        self.referral.end(now=now)
+        self._kit.events.append(CallEnded(self.handle, by_peer, reason, status, phrase))
+
+    def _refuse_reoffer(self, now: float) -> None:
+        """Answer an offer that nobody will answer any more (15.1.2)."""
         if self._reoffer is not None:
             served, self._reoffer = self._reoffer, None
             self._kit.respond(served, 487, now=now)
-        self.referral.end(now=now)
-        self._kit.events.append(CallEnded(self.handle, by_peer, reason, status, phrase))
 
     # Transactions.
 
@@ -377,7 +389,7 @@ class Call:
             case Terminated(timed_out=True) if self._reoffer is served:
                 self._reoffer = None
             case Terminated(timed_out=True) if self._waits_for_ack_of(served):
-                self._lose_answer(now)
+                self._lose_answer("transport", now)
             case _:
                 return  # nothing of it is pending any more
         self._changed(self)
@@ -385,11 +397,11 @@ class Call:
     def _waits_for_ack_of(self, served: Served) -> bool:
         return self._unacked is not None and self._unacked.served is served
 
-    def _lose_answer(self, now: float) -> None:
-        """The 2xx cannot be delivered, so no ACK will come: hang up, perhaps by another way."""
+    def _lose_answer(self, why: EndReason, now: float) -> None:
+        """No ACK will come: hang up, perhaps by another way."""
         self._unacked = None
         self._bye_after_ack = False
-        self._end("transport", by_peer=False, now=now)
+        self._end(why, by_peer=False, now=now)
         self._send_bye(now)
 
     def _on_bye_event(self, event: TransactionEvent, now: float) -> None:
@@ -430,12 +442,18 @@ class Call:
             now=now,
         )
 
-    def accept_answer(self, invite: Request, response: Response, *, again: bool) -> None:
-        """Send the ACK of a 2xx to our re-INVITE; the first one's Contact and our offer count from now on."""
+    def accept_answer(self, offer: Request, response: Response, *, again: bool) -> None:
+        """
+        Take the 2xx to an offer of ours: an INVITE's gets its ACK.
+
+        The first one's Contact, and what we offered, count from now on.
+        """
         if not again:
             self.follow(response)
-            self.description = invite.body
-        in_dialog.acknowledge(self._kit, self.dialog, self.flow, invite, response.cseq.number)
+            self.description = offer.body
+        if offer.method == "UPDATE":
+            return
+        in_dialog.acknowledge(self._kit, self.dialog, self.flow, offer, response.cseq.number)
 
     @property
     def local_uri(self) -> str:
@@ -479,8 +497,3 @@ class Call:
     def _require(self, state: CallState, command: str) -> None:
         if self.state is not state:
             raise LocalProtocolError(f"cannot {command} when {self.state.name.lower()}")
-
-
-def reason_of(request: Request) -> str:
-    """Return the Reason of a BYE or CANCEL (RFC 3326), cut to what a log can bear."""
-    return (request.headers.get("Reason") or "")[:200]

@@ -20,6 +20,8 @@ class EarlyDialog:
         """The last answer that came with it."""
         self.exchanged = False
         """Whether that answer came reliably: then it is final, and there may be further offers."""
+        self.updates = False
+        """Whether the peer takes UPDATE."""
         self._rseq: int | None = None
 
     def take_rseq(self, rseq: int) -> bool:

@@ -224,7 +224,7 @@ class IncomingCall(Call):
             case Terminated(timed_out=True) if self.state is CallState.OFFERED:
                 self._end("transport", by_peer=False, now=now)
             case Terminated(timed_out=True) if self._waits_for_ack_of(self._invite):
-                self._lose_answer(now)
+                self._lose_answer("transport", now)
             case _:
                 return  # the ACK of a rejection, or the quiet end of the transaction
         self.changed()

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Final
 
 from gateway.sip import in_dialog
-from gateway.sip.call import Call, CallState, reason_of
+from gateway.sip.call import Call, CallState
 from gateway.sip.dialog import Dialog
 from gateway.sip.early import EarlyDialog, reliable_rseq, sdp_of
 from gateway.sip.errors import LocalProtocolError
@@ -23,7 +23,7 @@ from gateway.sip.flow import Flow
 from gateway.sip.kit import Kit
 from gateway.sip.message import Request, Response
 from gateway.sip.policy import ANYBODY, PeerPolicy
-from gateway.sip.respond import ALLOW, contact_uri
+from gateway.sip.respond import ALLOW, contact_uri, reason_of
 from gateway.sip.target import Target
 from gateway.sip.text import require_safe
 from gateway.sip.transaction import ResponseReceived, Terminated, TransactionEvent
@@ -31,6 +31,8 @@ from gateway.sip.transactions import Served
 
 MAX_BRANCHES: Final = 16
 """To tags of one INVITE that are followed; a 2xx of one more still gets its ACK."""
+_EARLY: Final = frozenset({"INVITE", "UPDATE", "OPTIONS", "INFO"})
+"""What a place that rings may ask; an INVITE gets its 491."""
 ELSEWHERE: Final = 'SIP;cause=200;text="Call completed elsewhere"'
 """The Reason of a CANCEL to who must not take it for a missed call (RFC 3326, section 2)."""
 
@@ -80,6 +82,8 @@ class OutgoingCall(Call):
         self._ring_for = ring_for
         self._answer_by = 0.0
         self._early: dict[str, EarlyDialog] = {}
+        self._current: EarlyDialog | None = None
+        """Where something happened last."""
         self._told: tuple[str, bytes] | None = None
         self._accepted: Dialog | None = None
         self._extra: dict[str, Dialog] = {}
@@ -134,12 +138,33 @@ class OutgoingCall(Call):
 
     def receive(self, served: Served, flow: Flow, *, now: float) -> None:
         tag = served.request.from_.tag
+        early = self._early.get(tag)
         if self._accepted is not None and tag == self._accepted.remote_tag:
+            super().receive(served, flow, now=now)
+        elif early is not None and self.state is CallState.CALLING and served.request.method in _EARLY:
+            self._current, self.dialog = early, early.dialog
             super().receive(served, flow, now=now)
         elif served.request.method == "BYE":
             self._receive_early_bye(served, now)
         else:
             self._kit.refuse(served, 481, "a dialog that is not confirmed", now=now)
+
+    @property
+    def may_update(self) -> bool:
+        early = self._current
+        return self.state is CallState.CALLING and early is not None and early.exchanged and early.updates
+
+    def _has_offered(self, method: str) -> bool:
+        """Until a reliable 18x answered it, the INVITE's offer is open (RFC 3311, section 5.2)."""
+        if self.state is not CallState.CALLING:
+            return super()._has_offered(method)
+        exchanged = self._current is not None and self._current.exchanged
+        return method == "INVITE" or not exchanged or super()._has_offered(method)
+
+    def hang_up_lost(self, *, now: float) -> None:
+        """Before the answer an UPDATE that fails ends nothing: the INVITE's final response decides."""
+        if self.state is not CallState.CALLING:
+            super().hang_up_lost(now=now)
 
     def receive_late(self, response: Response, *, now: float) -> bool:
         if response.cseq.number > self._invite.cseq:
@@ -170,7 +195,10 @@ class OutgoingCall(Call):
     def _compose(self, flow: Flow, cseq: int, branch: str) -> Request:
         self.flow = flow
         self._seed.contact = contact_uri(self._kit.settings, flow, self._target.user)
-        self._early.clear()  # what rang at an earlier address, or before a challenge, rings no more
+        # What rang at an earlier address, or before a challenge, rings no more.
+        self._early.clear()
+        self._current, self.dialog = None, self._seed
+        self.our_offer.drop()
         request = self._seed.request("INVITE", cseq=cseq, branch=branch, transport=flow.transport)
         extra = (("Allow", ALLOW), self._supported, *self.session.opening(), *self._target.headers)
         return self._kit.finish(request, extra, self._offer)
@@ -215,7 +243,9 @@ class OutgoingCall(Call):
             return None
         if tag not in self._early:
             self._early[tag] = EarlyDialog(self._seed.answered_by(response))
-        return self._early[tag]
+        early = self._early[tag]
+        early.updates = early.updates or "update" in response.headers.tokens("Allow")
+        return early
 
     def _news(self, early: EarlyDialog | None, response: Response, *, reliable: bool) -> bytes | None:
         """Return the SDP of an 18x if the application has not got it as the last one."""
@@ -225,6 +255,7 @@ class OutgoingCall(Call):
         if early is not None:
             early.sdp = sdp
             early.exchanged = early.exchanged or reliable
+            self._current, self.dialog = early, early.dialog
         told = response.to.tag, sdp
         if told == self._told:
             return None
@@ -250,6 +281,9 @@ class OutgoingCall(Call):
             early = EarlyDialog(self._seed.answered_by(response))
         else:
             early.dialog.confirm(response)
+        if early is not self._current:
+            self.our_offer.drop()  # an UPDATE to another place
+            self._refuse_reoffer(now)
         self.dialog = self._accepted = early.dialog
         self.state = CallState.CONFIRMED
         self.flow = self._invite.flow_of(response)

@@ -55,7 +55,12 @@ class Reoffering(Protocol):
         now: float,
     ) -> Exchange: ...
 
-    def accept_answer(self, invite: Request, response: Response, *, again: bool) -> None:
+    @property
+    def may_update(self) -> bool:
+        """Whether the offer goes by UPDATE, because the first INVITE is not answered yet."""
+        ...
+
+    def accept_answer(self, offer: Request, response: Response, *, again: bool) -> None:
         """Send the ACK of a 2xx; unless it came before, follow its Contact and note what we offered."""
         ...
 
@@ -124,6 +129,15 @@ class Reoffer:
         if self._request is not None:
             self._request.stop()
 
+    def drop(self) -> None:
+        """The early dialog in which an UPDATE is under way is none any more (RFC 3261, section 12.3)."""
+        if self.live:
+            self._retry_at = self._answer_by = None
+            if self._request is not None:
+                self._request.stop()
+                self._request = None
+            self._kit.events.append(ReofferAnswered(self._call.handle, 481, None))
+
     def receive_late(self, response: Response) -> bool:
         """Acknowledge a 2xx whose transaction is over; ``False`` if it is none of ours."""
         request = self._request
@@ -157,7 +171,8 @@ class Reoffer:
         # Timer B and a peer that is slow with its final response: whichever is later has to be over.
         self._answer_by = now + 2 * self._kit.settings.timers.limit
         extra = self._call.offer_headers()
-        self._request = self._call.send("INVITE", extra, self._on_event, body=self._sdp, now=now)
+        method = "UPDATE" if self._call.may_update else "INVITE"
+        self._request = self._call.send(method, extra, self._on_event, body=self._sdp, now=now)
 
     def _wait(self, now: float) -> None:
         """Come back after 2.1 to 4 s where the Call-ID is ours, else after 0 to 2 s, in steps of 10 ms."""

@@ -132,3 +132,13 @@ def way_back(headers: Headers, flow: Flow) -> tuple[Flow, Flow | None]:
     if flow.transport == "tls":
         return flow, Flow("tls", (flow.remote[0], via.port or 5061), flow.local, domain=host)
     return flow, Flow("tcp", (flow.remote[0], port), flow.local)
+
+
+def reason_of(request: Request) -> str:
+    """Return the Reason of a BYE or CANCEL (RFC 3326), cut to what a log can bear."""
+    return (request.headers.get("Reason") or "")[:200]
+
+
+def record_route(request: Request) -> tuple[tuple[str, str], ...]:
+    """Return the headers that a 2xx to INVITE copies (12.1.1)."""
+    return tuple(("Record-Route", line) for line in request.headers.get_all("Record-Route"))

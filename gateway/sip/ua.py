@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from gateway.sip.admission import Admission
 from gateway.sip.agenda import Agenda
 from gateway.sip.body import UnsupportedBody, find_sdp
-from gateway.sip.call import Call, CallState, reason_of
+from gateway.sip.call import Call, CallState
 from gateway.sip.call_table import CallTable
 from gateway.sip.checks import UNSUPPORTED_MEDIA, Refusal, extensions
 from gateway.sip.dialog import Dialog
@@ -28,7 +28,7 @@ from gateway.sip.outgoing import OutgoingCall
 from gateway.sip.own_request import OwnRequest, Series
 from gateway.sip.parser import ParseError, parse_message
 from gateway.sip.policy import PeerPolicy, Policies
-from gateway.sip.respond import ACCEPT, ALLOW, Responder, contact_uri, way_back, with_source
+from gateway.sip.respond import ACCEPT, ALLOW, Responder, contact_uri, reason_of, way_back, with_source
 from gateway.sip.settings import UaSettings
 from gateway.sip.target import Credentials, Target
 from gateway.sip.transactions import Served, Transactions

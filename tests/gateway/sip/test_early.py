@@ -4,8 +4,10 @@ import pytest
 
 from gateway.sip import events as sip
 from gateway.sip.early import reliable_rseq
+from gateway.sip.errors import LocalProtocolError
 from gateway.sip.message import Headers, Response
-from tests.gateway.sip.out_rig import CONTACT, CREDENTIALS, OutRig, target
+from tests.gateway.sip.out_rig import CONTACT, CREDENTIALS, FIRST, SECOND, OutRig, target
+from tests.gateway.sip.rig import ANSWER
 
 EARLY = (
     "v=0\r\no=- 1 1 IN IP4 198.51.100.7\r\ns=-\r\nc=IN IP4 198.51.100.7\r\nt=0 0\r\n"
@@ -197,3 +199,117 @@ def test_a_body_that_is_no_sdp_is_no_answer(rig):
     rig.reply(183, extra=data, body="")
 
     assert rig.events() == [progress(rig, 183)]
+
+
+# UPDATE before the answer (RFC 3311).
+
+
+ALLOW = ("Allow", "INVITE, ACK, BYE, CANCEL, PRACK, UPDATE")
+
+
+def exchange(rig, tag="R1"):
+    """Let an answer come reliably, so that there may be a new offer."""
+    (prack,) = rig.reply(183, tag=tag, extra=reliable(1, ALLOW), body=EARLY)
+    rig.response(prack, 200)
+    rig.events()
+
+
+def test_an_update_without_sdp_of_a_place_that_rings_is_answered(rig):
+    rig.reply(180)
+    moved = rig.from_peer("UPDATE", 1).replace(b"sip:bob@198.51.100.7:5070", b"sip:bob@198.51.100.7:6000")
+    (ok,) = rig.feed(moved)
+
+    assert (ok.status, ok.body, ok["contact"]) == (200, "", "<sip:192.0.2.10:5060>")
+    assert [message.status for message in rig.feed(rig.from_peer("OPTIONS", 2))] == [200]
+    (prack,) = rig.reply(183, extra=(("Require", "100rel"), ("RSeq", "1")))
+    assert prack.start == "PRACK sip:bob@198.51.100.7:6000 SIP/2.0"
+
+
+@pytest.mark.parametrize("method", ["UPDATE", "INVITE"])
+def test_an_offer_before_ours_is_answered_gets_491(rig, method):
+    rig.reply(183, body=EARLY)
+
+    assert [message.status for message in rig.feed(rig.from_peer(method, 1, body=FINAL))][-1:] == [491]
+
+
+def test_an_update_with_an_offer_after_a_reliable_answer_is_the_applications_to_answer(rig):
+    exchange(rig)
+    assert rig.feed(rig.from_peer("UPDATE", 1, body=FINAL)) == []
+    assert rig.events() == [sip.CallReoffered(rig.call, FINAL.encode())]
+    rig.ua.answer_reoffer(rig.call, ANSWER, now=0.1)
+    (ok,) = rig.sent()
+
+    assert (ok.status, ok.body.encode()) == (200, ANSWER)
+    rig.reply(200)
+    assert rig.ua.active_calls == 1
+
+
+def test_our_own_offer_before_the_answer_is_an_update(rig):
+    exchange(rig)
+    assert rig.ua.reoffer(rig.call, ANSWER, now=0.0)
+    (update,) = rig.sent()
+    assert (update.method, update["cseq"], update.tag("to")) == ("UPDATE", "3 UPDATE", "R1")
+    assert rig.response(update, 200, extra=(CONTACT,)) == []
+    assert rig.events() == [sip.ReofferAnswered(rig.call, 200, None)]
+
+
+def test_an_update_that_fails_leaves_the_call_ringing(rig):
+    exchange(rig)
+    rig.ua.reoffer(rig.call, ANSWER, now=0.0)
+    (update,) = rig.sent()
+    assert rig.response(update, 481) == []
+
+    assert rig.events() == [sip.ReofferAnswered(rig.call, 481, None)]
+    assert rig.ua.active_calls == 1
+
+
+def test_a_peer_that_knows_no_update_gets_none(rig):
+    rig.reply(183, extra=reliable(1), body=EARLY)
+
+    with pytest.raises(LocalProtocolError):
+        rig.ua.reoffer(rig.call, ANSWER, now=0.0)
+
+
+def test_an_update_to_a_place_that_does_not_answer_the_call_changes_nothing(rig):
+    exchange(rig, "A")
+    rig.ua.reoffer(rig.call, ANSWER, now=0.0)
+    (update,) = rig.sent()
+    rig.reply(200, tag="B", extra=(("Contact", "<sip:carol@198.51.100.9>"),), body=FINAL)
+    assert rig.events() == [
+        sip.ReofferAnswered(rig.call, 481, None),
+        sip.CallAccepted(rig.call, FINAL.encode()),
+    ]
+    rig.response(update, 200, extra=(("Contact", "<sip:lost@198.51.100.7>"),))
+    rig.ua.bye(rig.call, now=1.0)
+
+    assert rig.sent()[0].start == "BYE sip:carol@198.51.100.9 SIP/2.0"
+
+
+def test_an_offer_of_a_place_that_does_not_answer_the_call_is_refused(rig):
+    exchange(rig, "A")
+    rig.feed(rig.from_peer("UPDATE", 1, tag="A", body=FINAL))
+    sent = rig.reply(200, tag="B", body=FINAL)
+
+    assert [(message.status, message.method) for message in sent] == [(487, ""), (0, "ACK")]
+
+
+def test_while_our_update_is_under_way_the_peers_gets_491(rig):
+    exchange(rig)
+    rig.ua.reoffer(rig.call, ANSWER, now=0.0)
+    rig.sent()
+
+    assert [message.status for message in rig.feed(rig.from_peer("UPDATE", 1, body=FINAL))] == [491]
+
+
+def test_an_update_is_forgotten_when_the_next_address_is_tried():
+    rig = OutRig()
+    rig.dial(target(FIRST, SECOND))
+    exchange(rig)
+    rig.feed(rig.from_peer("UPDATE", 1, body=FINAL))
+    rig.events()
+    _, second = rig.reply(503, "Service Unavailable")
+    rig.ua.answer_reoffer(rig.call, ANSWER, now=0.1)
+    rig.sent()
+    (ack,) = rig.reply(200, to=second, tag="R2", extra=(), body=FINAL)
+
+    assert ack.start == "ACK sip:+12025550177@carrier.example SIP/2.0"

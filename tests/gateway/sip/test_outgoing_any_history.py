@@ -100,7 +100,7 @@ class AnyHistory(RuleBasedStateMachine):
     def ring(self, which: int, status: int, tag: str, sdp: bool, rseq: int) -> None:
         to = self.wire.requests[which % len(self.wire.requests)]
         reliable = (("Require", "100rel"), ("RSeq", str(rseq))) if rseq else ()
-        extra = (CONTACT, *reliable)
+        extra = (CONTACT, ("Allow", "INVITE, UPDATE"), *reliable)
         self.wire.provisional.add(to["via"])
         self.say(answer(to, status, "Wait", tag=tag, extra=extra, body=SDP if sdp else ""))
 
@@ -173,9 +173,11 @@ class AnyHistory(RuleBasedStateMachine):
                 case sip.CallAccepted(call):
                     assert not over[call]
                     answered[call] += 1
-                case sip.CallProgressed(call) | sip.CallReoffered(call):
+                case sip.CallProgressed(call):
                     assert not over[call]
-                    assert isinstance(event, sip.CallReoffered) == bool(answered[call])
+                    assert not answered[call]
+                case sip.CallReoffered(call):
+                    assert not over[call]
                 case sip.CallEnded(call):
                     over[call] += 1
                 case sip.RequestAnswered(request):
