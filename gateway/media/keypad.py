@@ -126,8 +126,8 @@ def tone_frames(digits: str, law: Law, *, press_ms: int = 100, pause_ms: int = 8
     """
     frames: list[bytes] = []
     size = _RATE // 50
-    for digit in digits.upper():
-        place = KEYS.find(digit)
+    for digit in digits:
+        place = KEYS.find(digit.upper())
         if place < 0:
             raise ValueError(f"not a telephone key: {digit!r}")
         time = np.arange(press_ms * _RATE // 1000) / _RATE
