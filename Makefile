@@ -9,7 +9,7 @@ PY := $(VENV)/bin/python
 PYTEST := $(PY) -m pytest
 RESULTS := var/results
 
-.PHONY: help setup packages demo run quick test soak check bench reports requirements lock
+.PHONY: help setup packages demo run quick test peers soak check bench reports requirements lock
 
 help:  ## what there is to make
 	@sed -n 's/^\([a-z]*\):.*## /\1 /p' $(MAKEFILE_LIST) | while read -r name text; do printf '%-14s%s\n' "$$name" "$$text"; done
@@ -38,6 +38,11 @@ test: setup packages  ## everything that gates, with SIPp and baresip as peers
 	@$(PY) -m tests.kit.marked reports $(RESULTS)/*.jsonl
 	@$(PY) -m tests.kit.marked requirements $(RESULTS)/*.jsonl
 	@$(PY) -m tests.kit.tally $(RESULTS)/*.jsonl
+
+peers: setup packages  ## calls with a real Asterisk, fetched once into var/asterisk (350 MB)
+	@if tests/peers/asterisk/build.sh $(CURDIR)/var/asterisk; \
+	then ASTERISK_DIR=$(CURDIR)/var/asterisk $(PYTEST) tests/peers/asterisk --durations=0; \
+	else echo "SKIPPED: no Asterisk could be had, so none of tests/peers/asterisk ran"; fi
 
 soak: setup packages  ## the soak tests with their full counts; writes docs/evidence
 	@mkdir -p docs/evidence
