@@ -14,6 +14,7 @@ from config.media import JitterSettings
 from config.sip_address import SipAddress
 
 Codec = Literal["PCMU", "PCMA"]
+Srtp = Literal["off", "optional", "required"]
 CallerSource = Literal["pai", "rpid", "from"]
 
 # pydantic warns of a field named as something of its metaclass, ABCMeta.register; nobody calls that here.
@@ -114,6 +115,8 @@ class TrunkSettings(Section):
     """The digest that is asked of callers on this trunk; null asks for none."""
     codecs: Annotated[tuple[Codec, ...], Field(min_length=1)] = ("PCMU", "PCMA")
     """Codecs that we accept, the preferred one first."""
+    srtp: Srtp = "optional"
+    """Encrypted audio: off refuses it, optional takes it where it is offered, required takes nothing else."""
     max_calls: Annotated[Whole, Field(ge=1)] | None = None
     """Calls at once on this trunk; one more is answered with 503. null leaves it to server.sip."""
     symmetric_rtp: Literal["nat", "strict"] = "nat"

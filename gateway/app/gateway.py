@@ -43,6 +43,7 @@ from gateway.legs.trunks import TrunkTable
 from gateway.net.media_stream import MediaStatistics
 from gateway.net.pacer import Pacer
 from gateway.net.ports import PortPool
+from gateway.sdp import SrtpPolicy
 from gateway.sip.settings import SessionTerms, UaSettings
 from gateway.sip.timers import Timers
 from gateway.sip.ua import UserAgent
@@ -309,6 +310,7 @@ def _admission(settings: Settings) -> Admission:
 def _line_settings(settings: Settings) -> LineSettings:
     return LineSettings(
         codecs={name: trunk.codecs for name, trunk in settings.trunks.items()},
+        srtp={name: SrtpPolicy(trunk.srtp) for name, trunk in settings.trunks.items()},
         parties=trunks.party_rules(settings),
         credentials=trunks.credentials(settings),
         media=trunks.media_rules(settings),

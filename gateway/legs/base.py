@@ -111,8 +111,7 @@ class HungUp:
     reason: str
     """
     A short stable word: ``bye``, ``cancel``, ``ack_timeout``, ``local``, ``media_lost``,
-    ``hold_timeout``, ``refused``. For
-    a line that we dialled and that was not answered also ``busy``, ``declined``, ``no_answer`` or
+    ``media_insecure`` (no keys for SRTP), ``hold_timeout``, ``refused``. For a line that we dialled and that was not answered also ``busy``, ``declined``, ``no_answer`` or
     ``unreachable``.
     """
     status: int = 0

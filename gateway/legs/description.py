@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from gateway import sdp
-from gateway.sdp import Local, NegotiatedMedia
+from gateway.sdp import Dtls, Fingerprint, Local, LocalSecurity, NegotiatedMedia, Protection, Sdes, SrtpPolicy
 
 
 class CallDescription:
@@ -24,15 +24,38 @@ class CallDescription:
 
     @classmethod
     def for_offer(
-        cls, offer: bytes | None, *, host: str, port: int, codecs: Sequence[str]
+        cls,
+        offer: bytes | None,
+        *,
+        host: str,
+        port: int,
+        codecs: Sequence[str],
+        srtp: SrtpPolicy = SrtpPolicy.OPTIONAL,
+        fingerprint: Fingerprint | None = None,
     ) -> CallDescription:
         """
-        Answer an INVITE's offer, or make our own where it has none.
+        Answer an INVITE's offer, or make our own where there is none.
 
-        Raises ``SdpError`` for an offer that cannot be read, ``NotAcceptable`` for one without our codecs.
+        Args:
+            offer: The peer's; ``None`` for a late offer, and for a call of ours.
+            host: Our address in the description.
+            port: Our RTP port.
+            codecs: In the trunk's order of preference.
+            srtp: The trunk's policy.
+            fingerprint: Of our certificate for DTLS.
+
+        Raises ``SdpError`` for an offer that cannot be read, ``NotAcceptable`` for one without our codecs, or
+        without the SRTP that the trunk wants.
         """
+        offers = Protection.SDES if srtp is SrtpPolicy.REQUIRED else Protection.NONE
+        security = _fresh(LocalSecurity(policy=srtp, fingerprint=fingerprint, offers=offers))
         local = Local(
-            host=host, port=port, codecs=tuple(codecs), session_id=secrets.randbelow(2**62), version=1
+            host=host,
+            port=port,
+            codecs=tuple(codecs),
+            session_id=secrets.randbelow(2**62),
+            version=1,
+            security=security,
         )
         if offer is None:
             return cls(local, sdp.make_offer(local), None)
@@ -58,10 +81,45 @@ class CallDescription:
         What was agreed before stands until :meth:`accept` takes the answer: an offer that only repeated
         it would keep a held call on hold for ever.
         """
-        local = replace(self._local, version=self._local.version + 1)
+        local = self._going_on()
         if offer is None:
-            self._local, self._sdp = local, sdp.make_offer(local)
+            self._local, self._sdp = self._versioned(local, sdp.make_offer)
             return self._sdp, None
-        answer, media = sdp.answer(sdp.parse(offer), local)
-        self._local, self._sdp, self._media = local, answer, media
-        return answer, media
+        theirs = sdp.parse(offer)
+        _, media = sdp.answer(theirs, local)
+        if not media.continues(self._media):
+            local = replace(local, security=_fresh(replace(local.security, active=None)))
+            _, media = sdp.answer(theirs, local)
+        self._local, self._sdp = self._versioned(local, lambda ours: sdp.answer(theirs, ours)[0])
+        self._media = media
+        return self._sdp, media
+
+    def _going_on(self) -> Local:
+        """Return our side for the next description: as protected as the call is now, with the same keys."""
+        media, local = self._media, self._local
+        if media is None:
+            return local
+        now = local.security
+        match media.security:
+            case Sdes(ours):
+                first = sorted(now.crypto, key=lambda line: line.suite is not ours.suite)
+                crypto = tuple(replace(line, tag=tag) for tag, line in enumerate(first, 1))
+                security = replace(now, crypto=crypto, offers=Protection.SDES)
+            case Dtls(active=active):
+                security = replace(now, active=active, offers=Protection.DTLS)
+            case None:
+                security = replace(now, offers=Protection.NONE)
+        return replace(local, security=security, profile=media.profile, rtcp_mux=media.rtcp_mux)
+
+    def _versioned(self, local: Local, write: Callable[[Local], bytes]) -> tuple[Local, bytes]:
+        """Write a description; its version goes up only if something in it changed (RFC 3264 section 8)."""
+        text = write(local)
+        if text != self._sdp:
+            local = replace(local, version=local.version + 1)
+            text = write(local)
+        return local, text
+
+
+def _fresh(security: LocalSecurity) -> LocalSecurity:
+    """Draw the keys of a new association."""
+    return replace(security, crypto=sdp.draw_crypto(secrets.token_bytes), tls_id=secrets.token_urlsafe(24))

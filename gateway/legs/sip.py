@@ -38,6 +38,7 @@ from gateway.legs.keys import Keys, KeyWay
 from gateway.media.keypad import ToneHeard
 from gateway.media.playout import Playout
 from gateway.media.quality import MediaQuality
+from gateway.net.media_guard import MediaFailed
 from gateway.net.media_stream import DEFAULT_RULES, MediaEvent, MediaRules, MediaStatistics, MediaStream
 from gateway.net.pacer import Pacer
 from gateway.net.ports import PortLease
@@ -166,6 +167,8 @@ class SipLeg:
         self._answered: asyncio.Future[bool] | None = None
         """Whether the ACK came before the line was gone."""
         self._gone = False
+        self._fault = ""
+        """Why we hung up by ourselves."""
         self._held = False
         self._heard_until = 0.0
         self._flooded = 0
@@ -398,6 +401,8 @@ class SipLeg:
                 "call.media",
                 call_id=self._info.id,
                 underruns=figures.underruns,
+                protection=figures.protection,
+                srtp_failures=figures.srtp_failures,
                 dropped=self.dropped_frames,
                 **figures.quality.figures(),
             )
@@ -414,7 +419,7 @@ class SipLeg:
         self._marks_reached()
 
     def _hung_up(self, event: sip.CallEnded) -> HungUp:
-        return HungUp(by_caller=event.by_peer, reason=event.reason)
+        return HungUp(by_caller=event.by_peer, reason=self._fault or event.reason)
 
     def _require_line(self, otherwise: str) -> None:
         if self._gone:
@@ -447,6 +452,12 @@ class SipLeg:
 
     def _media_event(self, event: MediaEvent) -> None:
         match event:
+            case MediaFailed():
+                # Never in the clear: a call that was agreed to be protected is protected or over.
+                log.warning("call.media_failed", call_id=self._info.id, why=event.reason)
+                self._fault = "media_insecure"
+                if not self._gone:
+                    self._signalling.bye(self._call)
             case rtp.DtmfReceived():
                 self._key(event.digit, KeyWay.RFC4733)
             case ToneHeard():

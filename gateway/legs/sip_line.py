@@ -21,6 +21,7 @@ from gateway.legs.refusal import Refusal
 from gateway.legs.sip import FORMATS, SipLeg
 from gateway.legs.sip_trace import SipTrace
 from gateway.legs.trunks import Match, TrunkEntry, TrunkTable
+from gateway.net.dtls import own_certificate
 from gateway.net.media_stream import DEFAULT_RULES, MediaRules, MediaStatistics
 from gateway.net.pacer import Pacer
 from gateway.net.ports import PortPool, PortsExhausted
@@ -48,6 +49,8 @@ class LineSettings:
     """For each trunk the codecs in order of preference."""
     parties: Mapping[str, PartyRules] = field(default_factory=dict)
     """For each trunk what it is believed of caller and called."""
+    srtp: Mapping[str, sdp.SrtpPolicy] = field(default_factory=dict)
+    """For each trunk whether media is protected; optional where nothing is said."""
     credentials: Mapping[str, Credentials] = field(default_factory=dict)
     """For each trunk with which our requests in a call answer a challenge."""
     policies: Mapping[str, PeerPolicy] = field(default_factory=dict)
@@ -236,7 +239,14 @@ class SipLine:
         except PortsExhausted:
             return Refusal(503, "Service Unavailable", "ports_exhausted", retry_after_s=5)
         try:
-            description = CallDescription.for_offer(event.offer, host=host, port=lease.port, codecs=codecs)
+            description = CallDescription.for_offer(
+                event.offer,
+                host=host,
+                port=lease.port,
+                codecs=codecs,
+                srtp=self.settings.srtp.get(info.trunk, sdp.SrtpPolicy.OPTIONAL),
+                fingerprint=own_certificate().fingerprint,
+            )
         except sdp.SdpError as error:
             lease.release(self._clock())
             return Refusal(400, "Bad Session Description", str(error))
@@ -262,8 +272,9 @@ class SipLine:
 
     def _refuse(self, call: str, info: CallInfo, refusal: Refusal) -> None:
         log.warning("call.refused", call_id=info.id, trunk=info.trunk, status=refusal.status, why=refusal.why)
-        headers = [("Retry-After", str(refusal.retry_after_s))] if refusal.retry_after_s else []
-        self._ua.reject(call, refusal.status, reason=refusal.reason, headers=headers, now=self._clock())
+        self._ua.reject(
+            call, refusal.status, reason=refusal.reason, headers=refusal.headers(), now=self._clock()
+        )
 
 
 def _forget(*_: object) -> None:

@@ -20,6 +20,7 @@ from gateway.media.g711 import PCMA_TO_PCMU, PCMU_TO_PCMA, Law
 from gateway.media.keypad import ToneDetector, ToneHeard, tone_frames
 from gateway.media.playout import SILENCE_BYTE, Playout
 from gateway.media.quality import MediaQuality, judge
+from gateway.net.media_guard import Channel, MediaFailed, MediaGuard
 from gateway.net.pacer import Pacer, PacerHandle
 from gateway.net.ports import PortLease
 from gateway.rtp.delay import DEFAULT_LIMITS, JitterLimits
@@ -34,7 +35,7 @@ _TONE_FRAMES = 64 * 9
 """Of keys that wait to be sent as tones: 64 keys."""
 
 
-MediaEvent: TypeAlias = RtpEvent | ToneHeard
+MediaEvent: TypeAlias = RtpEvent | ToneHeard | MediaFailed
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,11 @@ class MediaStatistics:
     quality: MediaQuality
     send_errors: int
     underruns: int
+    protection: str = "none"
+    """``none``, or ``sdes`` or ``dtls`` and the suite of SRTP."""
+    srtp_failures: int = 0
+    """Packets that were not sent with the agreed key."""
+    srtp_replays: int = 0
 
 
 def _ignore_marks() -> None:
@@ -122,6 +128,9 @@ class MediaStream:
         self._halves = 1
         self._opens_at = 0.0
         self._marks_seen = 0
+        self._guard: MediaGuard | None = None
+        """Where the media is protected by SRTP."""
+        self._muxed = False
 
     @classmethod
     async def open(
@@ -147,7 +156,8 @@ class MediaStream:
             pacer: The process's clock.
             on_audio: Gets G.711 in the playout's format and its position on the caller's clock in ms. Gaps
                 are concealed and silence is filled in, so audio comes for all the time of the call.
-            on_event: Gets keys, stream changes, loss and return of media. After a fault of ours in the
+            on_event: Gets keys, stream changes, loss and return of media, and ``MediaFailed`` when the peer
+                and we do not come to keys for SRTP. After a fault of ours in the
                 stream it gets ``MediaLost(0)``, and the stream is closed.
             on_marks: Called when the playout has newly reached marks.
             on_sent: Gets each frame of the playout when it is sent; the silence between is not reported.
@@ -198,7 +208,15 @@ class MediaStream:
 
     def reconfigure(self, media: NegotiatedMedia) -> None:
         """Go on with a new address, direction or codec (re-INVITE); our stream's numbers go on."""
-        self._session.configure(media, time.monotonic())
+        now = time.monotonic()
+        self._session.configure(media, now)
+        self._muxed = media.rtcp_mux
+        if media.security is None:
+            self._guard = None
+        else:
+            self._guard = self._guard or MediaGuard()
+            self._guard.configure(media, now)
+            self._carry_handshake(self._guard)
         self._halves = 2 if media.ptime_ms < self._playout.frame_ms else 1
         if self._inband or not self._session.takes_events:
             self._tones = self._tones or ToneDetector(self._law)
@@ -233,8 +251,12 @@ class MediaStream:
 
     def stats(self) -> MediaStatistics:
         """Count everything up to now."""
-        quality = judge(self._session.statistics())
-        return MediaStatistics(quality, self.send_errors, self._playout.underruns)
+        quality, underruns, guard = judge(self._session.statistics()), self._playout.underruns, self._guard
+        if guard is None:
+            return MediaStatistics(quality, self.send_errors, underruns)
+        return MediaStatistics(
+            quality, self.send_errors, underruns, guard.protection, guard.failures, guard.replays
+        )
 
     def close(self) -> None:
         """Stop, say goodbye in RTCP, and give everything back; harmless when closed."""
@@ -245,7 +267,7 @@ class MediaStream:
             self._pacer.remove(self._handle)
             destination = self._session.rtcp_destination
             if destination is not None:
-                self._send(self._rtcp, self._session.goodbye(), destination)
+                self._send_rtcp(self._session.goodbye(), destination)
         for transport in (self._rtp, self._rtcp):
             if transport is not None:
                 transport.close()
@@ -264,11 +286,15 @@ class MediaStream:
     # Out: one tick.
 
     def _tick(self, at: float) -> None:
-        session, playout = self._session, self._playout
+        session, playout, guard = self._session, self._playout, self._guard
         frames = session.tick(at)
         if frames:
             self._deliver(frames)
         destination = session.destination
+        if guard is not None:
+            guard.tick(at)
+            self._carry_handshake(guard)
+            destination = self._destination_of(guard)
         if not session.sends or destination is None:
             playout.settle()
         elif session.sending_dtmf:
@@ -277,7 +303,7 @@ class MediaStream:
             if packet is None:
                 self._send_audio(self._silence, at, destination)
             else:
-                self._send(self._rtp, packet, destination)
+                self._send_rtp(packet, destination)
         elif self._tone_frames:
             playout.settle()
             frame = self._tone_frames.popleft()
@@ -288,7 +314,7 @@ class MediaStream:
             self._send_audio(self._next_audio(at), at, destination)
         report = session.take_report(at)
         if report is not None and (rtcp_destination := session.rtcp_destination) is not None:
-            self._send(self._rtcp, report, rtcp_destination)
+            self._send_rtcp(report, rtcp_destination)
         if playout.reached != self._marks_seen:
             self._marks_seen = playout.reached
             self._on_marks()
@@ -306,17 +332,27 @@ class MediaStream:
 
     def _send_audio(self, frame: bytes, at: float, destination: tuple[str, int]) -> None:
         if self._halves == 1:
-            self._send(self._rtp, self._session.build(frame, at), destination)
+            self._send_rtp(self._session.build(frame, at), destination)
             return
         middle = len(frame) // 2
-        self._send(self._rtp, self._session.build(frame[:middle], at), destination)
+        self._send_rtp(self._session.build(frame[:middle], at), destination)
         at += self._playout.frame_ms / 2000
-        self._send(self._rtp, self._session.build(frame[middle:], at), destination)
+        self._send_rtp(self._session.build(frame[middle:], at), destination)
+
+    def _send_rtp(self, packet: bytes, destination: tuple[str, int]) -> None:
+        if self._guard is not None:
+            packet = self._guard.protect(packet)
+        self._send(self._rtp, packet, destination)
+
+    def _send_rtcp(self, packet: bytes, destination: tuple[str, int]) -> None:
+        if self._guard is not None:
+            packet = self._guard.protect_rtcp(packet)
+        self._send(self._rtp if self._muxed else self._rtcp, packet, destination)
 
     def _send(
         self, transport: asyncio.DatagramTransport | None, data: bytes, destination: tuple[str, int]
     ) -> None:
-        if transport is None or transport.is_closing():
+        if transport is None or transport.is_closing() or not data:
             return
         try:
             transport.sendto(data, destination)
@@ -328,14 +364,42 @@ class MediaStream:
     def _receive(self, data: bytes, source: tuple[str, int]) -> None:
         if not self._started:
             return  # an older call's packets, or a peer that is ahead of the answer
-        frames = self._session.receive(data, source, time.monotonic())
+        now, guard = time.monotonic(), self._guard
+        if guard is not None:
+            data = guard.open(data, source, now)
+            if not data:
+                self._carry_handshake(guard)
+                return
+        frames = self._session.receive(data, source, now)
         if frames:
             self._deliver(frames)
         self._report_events()
 
     def _receive_rtcp(self, data: bytes, source: tuple[str, int]) -> None:
-        if self._started:
-            self._session.receive_rtcp(data, source, time.monotonic())
+        if not self._started:
+            return
+        now, guard = time.monotonic(), self._guard
+        if guard is not None:
+            data = guard.open(data, source, now, Channel.RTCP)
+            self._carry_handshake(guard)
+        if data:
+            self._session.receive_rtcp(data, source, now)
+
+    # The handshake for SRTP.
+
+    def _carry_handshake(self, guard: MediaGuard) -> None:
+        if not guard.has_news:
+            return
+        for channel, data, destination in guard.to_send():
+            self._send(self._rtp if channel is Channel.RTP else self._rtcp, data, destination)
+        for event in guard.events():
+            self._on_event(event)
+
+    def _destination_of(self, guard: MediaGuard) -> tuple[str, int] | None:
+        """Where audio goes once there are keys: until the peer has sent some, where it shook hands from."""
+        if not guard.ready:
+            return None
+        return self._session.destination if self._session.latched else guard.peer or self._session.destination
 
     def _deliver(self, frames: Sequence[AudioFrame]) -> None:
         concealer = self._concealer

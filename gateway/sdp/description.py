@@ -1,13 +1,16 @@
 """
 Session descriptions as data (RFC 8866).
 
-Values that a media line inherits from the session (connection, direction) are already resolved here.
+Values that a media line inherits from the session (connection, direction, fingerprint) are resolved here.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+
+from gateway.sdp.crypto import Crypto
+from gateway.sdp.fingerprint import Fingerprint, Setup
 
 
 class SdpError(ValueError):
@@ -68,6 +71,17 @@ class Media:
     maxptime_ms: float | None = None
     rtcp: tuple[int, str | None] | None = None
     """Port and, if it differs, host of a=rtcp (RFC 3605)."""
+    rtcp_mux: bool = False
+    """RTCP may come and go on the port of RTP (RFC 5761)."""
+    mid: str = ""
+    """The line's name (RFC 5888), empty where it has none."""
+    crypto: tuple[Crypto, ...] = ()
+    """The usable a=crypto lines, in order."""
+    fingerprints: tuple[Fingerprint, ...] = ()
+    """Of the certificate that the peer will show in DTLS."""
+    setup: Setup | None = None
+    tls_id: str = ""
+    """The name of the DTLS association (RFC 8842), empty where it has none."""
     attributes: tuple[tuple[str, str], ...] = ()
     """Everything after ``a=``, split at the first colon."""
 

@@ -9,141 +9,122 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address
-from typing import Literal, TypeAlias
 
+from gateway.sdp import security
 from gateway.sdp.description import Codec, Direction, Media, SessionDescription
-
-CodecName: TypeAlias = Literal["PCMU", "PCMA"]
+from gateway.sdp.local import CodecName, Local, NegotiatedMedia, NotAcceptable
 
 PTIME_MS = 20
 """What we send (RFC 3551 table 1 default for G.711)."""
 
 _STATIC_NUMBERS: dict[CodecName, int] = {"PCMU": 0, "PCMA": 8}
 _OFFERED_EVENTS = 101
-_PLAIN_PROFILES = {"RTP/AVP", "RTP/AVPF"}
-
-
-class NotAcceptable(Exception):
-    """No call is possible with this description: 488, with the message in the Warning header."""
+_COMFORT_NOISE = 13
 
 
 @dataclass(frozen=True, slots=True)
-class Local:
-    """Our side of one description."""
+class _Served:
+    """A line of the peer's that we can serve."""
 
-    host: str
-    """The address that we advertise; its family is the call's."""
-    port: int
-    """RTP; RTCP is one above."""
-    codecs: tuple[str, ...]
-    """``PCMU`` and ``PCMA`` in the trunk's order of preference."""
-    session_id: int
-    version: int
-    """One higher for each changed description of the same session."""
-
-
-@dataclass(frozen=True, slots=True)
-class NegotiatedMedia:
-    """What both sides agreed on."""
-
-    codec: CodecName
-    payload_type: int
-    dtmf_payload_type: int | None
-    """The peer's number for telephone-events of 8000 Hz, ``None`` when it has none."""
-    remote: tuple[str, int]
-    remote_rtcp: tuple[str, int]
-    sends: bool
-    """Whether we may send; false while the peer holds the call."""
-    receives: bool
-    ptime_ms: int
-    """Length of the packets that we send."""
+    index: int
+    agreed: NegotiatedMedia
+    events: Codec | None
+    comfort_noise: bool
 
 
 def answer(offer: SessionDescription, local: Local) -> tuple[bytes, NegotiatedMedia]:
     """
-    Answer an offer: the first audio line that we can serve, every other line refused.
+    Answer an offer: one audio line that we can serve, every other line refused.
+
+    Of several, the first that is protected by SRTP is taken, else the first.
 
     Raises:
         NotAcceptable: No audio line can be served; the message names the reason.
     """
-    index, agreed, events = _choose(offer, local)
-    theirs = offer.media[index]
-    direction = Direction.of(sends=agreed.sends, receives=agreed.receives)
+    served = _choose(offer, local)
+    agreed = served.agreed
     lines = _head(local)
-    for number, media in enumerate(offer.media):
-        if number == index:
-            formats = [(agreed.payload_type, agreed.codec)]
-            lines += _audio_lines(local, theirs.protocol, formats, events, direction, agreed.ptime_ms)
+    for index, media in enumerate(offer.media):
+        if index == served.index:
+            lines += _audio_lines(
+                local,
+                media.protocol,
+                _maps([(agreed.payload_type, agreed.codec)], served.events, noise=served.comfort_noise),
+                Direction.of(sends=agreed.sends, receives=agreed.receives),
+                agreed.ptime_ms,
+            )
+            lines += security.answer_lines(agreed.security, media, local.security)
+            lines += ["a=rtcp-mux"] * agreed.rtcp_mux + [f"a=mid:{media.mid}"] * bool(media.mid)
         else:
-            formats_text = " ".join(media.formats) or "0"
-            lines.append(f"m={media.kind} 0 {media.protocol} {formats_text}")
+            lines.append(f"m={media.kind} 0 {media.protocol} {' '.join(media.formats) or '0'}")
     return _write(lines), agreed
 
 
 def make_offer(local: Local) -> bytes:
-    """Offer our codecs and telephone-events, for an INVITE that came without a description."""
+    """Offer our codecs and telephone-events, protected as ``local.security`` says."""
     formats = [(_STATIC_NUMBERS[name], name) for name in _ours(local)]
     events = Codec(_OFFERED_EVENTS, "TELEPHONE-EVENT", 8000, fmtp="0-15")
-    lines = _head(local) + _audio_lines(local, "RTP/AVP", formats, events, Direction.SENDRECV, PTIME_MS)
+    lines = _head(local)
+    lines += _audio_lines(
+        local, security.profile_of(local), _maps(formats, events), Direction.SENDRECV, PTIME_MS
+    )
+    lines += security.offer_lines(local.security) + ["a=rtcp-mux"] * local.rtcp_mux
     return _write(lines)
 
 
 def accept(answer: SessionDescription, local: Local) -> NegotiatedMedia:
     """
-    Read the answer to :func:`make_offer`.
+    Read the answer to :func:`make_offer`, made of the same ``local``.
 
     Raises:
-        NotAcceptable: The peer took none of our codecs or gave no usable address.
+        NotAcceptable: The peer took none of our codecs or keys, or gave no usable address.
     """
-    _, agreed, _ = _choose(answer, local, theirs_first=True)
-    return agreed
+    return _choose(answer, local, answers=True).agreed
 
 
 # Choosing.
 
 
-def _choose(
-    description: SessionDescription, local: Local, *, theirs_first: bool = False
-) -> tuple[int, NegotiatedMedia, Codec | None]:
+def _choose(description: SessionDescription, local: Local, *, answers: bool = False) -> _Served:
+    served: list[_Served] = []
     reasons: list[str] = []
     for index, media in enumerate(description.media):
         if media.kind != "audio":
             continue
         try:
-            agreed, events = _agree(media, local, theirs_first=theirs_first)
+            served.append(_serve(index, media, local, answers=answers))
         except NotAcceptable as reason:
             reasons.append(str(reason))
-        else:
-            return index, agreed, events
-    raise NotAcceptable("; ".join(dict.fromkeys(reasons)) or "no audio line")
+    if not served:
+        raise NotAcceptable("; ".join(dict.fromkeys(reasons)) or "no audio line")
+    return next((each for each in served if each.agreed.security), served[0])
 
 
-def _agree(media: Media, local: Local, *, theirs_first: bool) -> tuple[NegotiatedMedia, Codec | None]:
+def _serve(index: int, media: Media, local: Local, *, answers: bool) -> _Served:
     if not media.port:
         raise NotAcceptable("audio line has port 0")
-    if media.protocol.upper() not in _PLAIN_PROFILES:
-        srtp = "SAVP" in media.protocol.upper()
-        raise NotAcceptable(
-            f"{media.protocol} is not supported" + (": SRTP is not available" if srtp else "")
-        )
-    name, codec = _codec(media, _ours(local), theirs_first=theirs_first)
+    protection = security.accept(media, local) if answers else security.agree(media, local.security)
+    name, codec = _codec(media, _ours(local), theirs_first=answers)
+    events = _events(media, codec)
+    mux = media.rtcp_mux and (local.rtcp_mux or not answers)
     address = _address(media.host, local)
-    rtcp_port, rtcp_host = media.rtcp or (min(media.port + 1, 65_535), None)
-    rtcp_address = _address(rtcp_host, local) if rtcp_host else address
     # c=0.0.0.0 is the hold of RFC 2543: nothing may be sent there (RFC 3264 section 8.4).
     unreachable = address.is_unspecified
-    events = _events(media, codec)
     agreed = NegotiatedMedia(
         codec=name,
         payload_type=codec.payload_type,
         dtmf_payload_type=events.payload_type if events else None,
         remote=(str(address), media.port),
-        remote_rtcp=(str(rtcp_address), rtcp_port),
+        remote_rtcp=(str(address), media.port) if mux else _rtcp(media, address, local),
         sends=media.direction.receives and not unreachable,
         receives=media.direction.sends,
         ptime_ms=_ptime(media),
+        security=protection,
+        rtcp_mux=mux,
+        profile=media.protocol,
     )
-    return agreed, events
+    noise = any(each.payload_type == _COMFORT_NOISE and each.name == "CN" for each in media.codecs)
+    return _Served(index, agreed, events, noise)
 
 
 def _ours(local: Local) -> list[CodecName]:
@@ -175,17 +156,27 @@ def _events(media: Media, codec: Codec) -> Codec | None:
 
 
 def _ptime(media: Media) -> int:
-    return PTIME_MS if media.maxptime_ms is None or media.maxptime_ms >= PTIME_MS else PTIME_MS // 2
+    """Choose the length of our packets: shorter ones where the peer asks for them or can take no others."""
+    wanted = min(media.ptime_ms or PTIME_MS, media.maxptime_ms or PTIME_MS)
+    return PTIME_MS if wanted >= PTIME_MS else PTIME_MS // 2
+
+
+def _rtcp(media: Media, address: IPv4Address | IPv6Address, local: Local) -> tuple[str, int]:
+    port, host = media.rtcp or (min(media.port + 1, 65_535), None)
+    return str(_address(host, local) if host else address), port
 
 
 def _address(host: str | None, local: Local) -> IPv4Address | IPv6Address:
     if host is None:
         raise NotAcceptable("audio line has no usable c= line")
+    version = ip_address(local.host).version
+    if host.lower().endswith(".invalid"):  # the hold of those that have no 0.0.0.0 (RFC 6157 section 3.1)
+        return IPv4Address(0) if version == 4 else IPv6Address(0)
     try:
         address = ip_address(host)
     except ValueError:
         raise NotAcceptable(f"c= line must hold an IP address, not {host[:60]!r}") from None
-    if address.version != ip_address(local.host).version:
+    if address.version != version:
         raise NotAcceptable(f"IPv{address.version} media is not enabled here")
     if address.is_multicast:
         raise NotAcceptable("multicast media is not supported")
@@ -206,23 +197,27 @@ def _head(local: Local) -> list[str]:
     ]
 
 
-def _audio_lines(
-    local: Local,
-    protocol: str,
-    formats: list[tuple[int, CodecName]],
-    events: Codec | None,
-    direction: Direction,
-    ptime_ms: int,
-) -> list[str]:
-    numbers = [str(number) for number, _ in formats]
-    maps = [f"a=rtpmap:{number} {name}/8000" for number, name in formats]
+def _maps(
+    formats: list[tuple[int, CodecName]], events: Codec | None, *, noise: bool = False
+) -> list[tuple[int, list[str]]]:
+    """List the payload numbers and the attributes of each."""
+    maps = [(number, [f"a=rtpmap:{number} {name}/8000"]) for number, name in formats]
+    if noise:
+        maps.append((_COMFORT_NOISE, [f"a=rtpmap:{_COMFORT_NOISE} CN/8000"]))
     if events is not None:
         number = events.payload_type
-        numbers.append(str(number))
-        maps += [f"a=rtpmap:{number} telephone-event/{events.clock_rate}", f"a=fmtp:{number} 0-15"]
+        maps.append(
+            (number, [f"a=rtpmap:{number} telephone-event/{events.clock_rate}", f"a=fmtp:{number} 0-15"])
+        )
+    return maps
+
+
+def _audio_lines(
+    local: Local, protocol: str, maps: list[tuple[int, list[str]]], direction: Direction, ptime_ms: int
+) -> list[str]:
     return [
-        f"m=audio {local.port} {protocol} {' '.join(numbers)}",
-        *maps,
+        f"m=audio {local.port} {protocol} {' '.join(str(number) for number, _ in maps)}",
+        *(line for _, lines in maps for line in lines),
         f"a=ptime:{ptime_ms}",
         f"a={direction.value}",
     ]

@@ -7,9 +7,12 @@ hard caps, because the body comes from the network.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
 
+from gateway.sdp.crypto import read_crypto
 from gateway.sdp.description import Codec, Direction, Media, SdpError, SessionDescription
+from gateway.sdp.fingerprint import read_fingerprints, read_setup
 
 MAX_BYTES = 65_536
 MAX_LINES = 1_024
@@ -31,6 +34,7 @@ STATIC_TYPES = {
 }
 """RFC 3551 section 6; an explicit a=rtpmap wins over it."""
 
+_TOKEN = re.compile(r"[!#$%&'*+\-./0-9A-Z^_`a-z{|}~]{1,255}")
 _DIRECTIONS = {direction.value: direction for direction in Direction}
 
 
@@ -133,6 +137,7 @@ def _media(section: _Section, session: _Section) -> Media:
     kind, port, protocol, *formats = parts
     if len(formats) > MAX_FORMATS:
         raise SdpError(f"m= line has more than {MAX_FORMATS} formats")
+    own = section.values("fingerprint")
     return Media(
         kind=kind.lower(),
         port=_port(port),
@@ -144,6 +149,13 @@ def _media(section: _Section, session: _Section) -> Media:
         ptime_ms=_milliseconds(section.value("ptime")),
         maxptime_ms=_milliseconds(section.value("maxptime")),
         rtcp=_rtcp(section.value("rtcp")),
+        rtcp_mux=section.value("rtcp-mux") is not None,
+        mid=_token(section.value("mid")),
+        crypto=read_crypto(section.values("crypto")),
+        # RFC 8122 section 5 and RFC 4145 section 4.1: the line's own, else the session's.
+        fingerprints=read_fingerprints(own or session.values("fingerprint")),
+        setup=read_setup(section.value("setup") or session.value("setup")),
+        tls_id=_token(section.value("tls-id") or session.value("tls-id")),
         attributes=tuple(section.attributes),
     )
 
@@ -194,6 +206,11 @@ def _rtpmap(value: str) -> Codec | None:
     if not rate or not channels:
         return None
     return Codec(payload_type, parts[0].upper(), rate, channels)
+
+
+def _token(value: str | None) -> str:
+    """Take a name that is fit to be repeated in an answer; empty otherwise."""
+    return value if value and _TOKEN.fullmatch(value) else ""
 
 
 def _milliseconds(text: str | None) -> float | None:

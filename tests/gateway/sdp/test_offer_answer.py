@@ -8,7 +8,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.sdp import Local, NotAcceptable, SdpError, accept, answer, make_offer, parse
+from gateway.sdp import (
+    Dtls,
+    Fingerprint,
+    Local,
+    LocalSecurity,
+    NotAcceptable,
+    Protection,
+    Sdes,
+    SdpError,
+    Setup,
+    SrtpPolicy,
+    accept,
+    answer,
+    draw_crypto,
+    make_offer,
+    parse,
+)
 
 LOCAL = Local(host="192.0.2.10", port=20000, codecs=("PCMU", "PCMA"), session_id=77, version=1)
 HEAD = "v=0\r\no=sbc 7001 7002 IN IP4 203.0.113.20\r\ns=-\r\nc=IN IP4 203.0.113.20\r\nt=0 0\r\n"
@@ -132,40 +148,12 @@ def test_every_line_is_answered_in_order_and_what_we_cannot_do_gets_port_zero() 
     assert agreed.remote == ("203.0.113.20", 4000)
 
 
-@pytest.mark.report("BR-071")
-def test_of_an_encrypted_and_a_plain_line_the_plain_one_is_used() -> None:
-    lines, agreed = answered(
-        "m=audio 40000 RTP/SAVP 8 101",
-        "a=crypto:1 AES_CM_128_HMAC_SHA1_80 inline:QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVowMTIz",
-        "m=audio 40002 RTP/AVP 8 101",
-        "a=rtpmap:101 telephone-event/8000",
-    )
-    assert [line for line in lines if line.startswith("m=")] == [
-        "m=audio 0 RTP/SAVP 8 101",
-        "m=audio 20000 RTP/AVP 8 101",
-    ]
-    assert [line for line in lines if line.startswith("c=")] == ["c=IN IP4 192.0.2.10"]
-    assert agreed.remote[1] == 40002
-
-
-@pytest.mark.report("BR-075")
-def test_opportunistic_encryption_is_answered_plainly_without_crypto() -> None:
-    lines, agreed = answered(
-        "m=audio 64718 RTP/AVP 9 0 8 101",
-        "a=crypto:1 AES_CM_128_HMAC_SHA1_80 inline:MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNk|2^31",
-        "a=crypto:2 AES_256_CM_HMAC_SHA1_80 inline:AAAA",
-    )
-    assert agreed.codec == "PCMU"
-    assert not any("crypto" in line for line in lines)
-
-
 @pytest.mark.parametrize(
     ("lines", "reason"),
     [
         (["m=audio 4000 RTP/AVP 18 3"], "no common audio codec"),
         (["m=audio 4000 RTP/AVP 97", "a=rtpmap:97 PCMU/16000"], "no common audio codec"),
-        (["m=audio 4000 RTP/SAVP 0"], "SRTP is not available"),
-        (["m=audio 4000 UDP/TLS/RTP/SAVPF 0"], "SRTP is not available"),
+        (["m=audio 4000 RTP/XYZ 0"], "RTP/XYZ is not supported"),
         (["m=audio 0 RTP/AVP 0"], "port 0"),
         (["m=image 4000 udptl t38"], "no audio line"),
         (["m=audio 4000 RTP/AVP 0", "c=IN IP4 media.example.com"], "IP address"),
@@ -195,13 +183,63 @@ def test_ipv6_media_is_answered_when_our_address_is_ipv6() -> None:
 def test_the_address_of_a_rtcp_attribute_is_used() -> None:
     _, agreed = answered("m=audio 4000 RTP/AVP 0", "a=rtcp:53020 IN IP4 203.0.113.21")
     assert agreed.remote_rtcp == ("203.0.113.21", 53020)
-    lines, agreed = answered("m=audio 4000 RTP/AVP 0", "a=rtcp:53020", "a=rtcp-mux")
+    lines, agreed = answered("m=audio 4000 RTP/AVP 0", "a=rtcp:53020")
     assert agreed.remote_rtcp == ("203.0.113.20", 53020)
     assert not any("rtcp-mux" in line for line in lines)
 
 
+def test_rtcp_shares_the_port_where_the_peer_offers_it() -> None:
+    lines, agreed = answered("m=audio 4000 RTP/AVP 0", "a=rtcp:53020", "a=rtcp-mux")
+    assert "a=rtcp-mux" in lines
+    assert agreed.rtcp_mux
+    assert agreed.remote_rtcp == agreed.remote == ("203.0.113.20", 4000)
+
+
+def test_rtcp_shares_the_port_of_our_offer_only_if_we_asked_and_the_answer_agrees() -> None:
+    asking = replace(LOCAL, rtcp_mux=True)
+    assert b"a=rtcp-mux\r\n" in make_offer(asking)
+    assert accept(offer("m=audio 24500 RTP/AVP 0", "a=rtcp-mux"), asking).rtcp_mux
+    assert not accept(offer("m=audio 24500 RTP/AVP 0"), asking).rtcp_mux
+    assert not accept(offer("m=audio 24500 RTP/AVP 0", "a=rtcp-mux"), LOCAL).rtcp_mux
+
+
+def test_comfort_noise_is_agreed_to_where_it_is_offered() -> None:
+    lines, _ = answered("m=audio 4000 RTP/AVP 0 13 101", "a=rtpmap:101 telephone-event/8000")
+    assert "m=audio 20000 RTP/AVP 0 13 101" in lines
+    assert "a=rtpmap:13 CN/8000" in lines
+    lines, _ = answered("m=audio 4000 RTP/AVP 0 101", "a=rtpmap:101 telephone-event/8000")
+    assert not any("CN" in line for line in lines)
+    lines, _ = answered("m=audio 4000 RTP/AVP 0 13", "a=rtpmap:13 X-other/8000")
+    assert "m=audio 20000 RTP/AVP 0" in lines
+    assert b" 13" not in make_offer(LOCAL)
+
+
+def test_the_names_of_lines_are_kept_and_bundles_are_not_joined() -> None:
+    lines, _ = answered(
+        "m=audio 4000 RTP/AVP 0",
+        "a=mid:a1",
+        "m=video 4000 RTP/AVP 31",
+        "a=mid:v1",
+        head=HEAD + "a=group:BUNDLE a1 v1\r\n",
+    )
+    assert "a=mid:a1" in lines
+    assert "m=video 0 RTP/AVP 31" in lines
+    assert not any("group" in line or "v1" in line for line in lines)
+
+
 @pytest.mark.parametrize(
-    ("attribute", "ptime"), [("a=ptime:30", 20), ("a=maxptime:10", 10), ("a=maxptime:40", 20)]
+    ("version", "host"), [("IP4", "hold.invalid"), ("IP6", "hold.invalid"), ("IP6", "::")]
+)
+def test_an_address_that_cannot_be_is_a_hold(version, host) -> None:
+    local = replace(LOCAL, host="2001:db8::10" if version == "IP6" else "192.0.2.10")
+    _, agreed = answered("m=audio 4000 RTP/AVP 0", f"c=IN {version} {host}", local=local)
+    assert not agreed.sends
+    assert agreed.receives
+
+
+@pytest.mark.parametrize(
+    ("attribute", "ptime"),
+    [("a=ptime:30", 20), ("a=ptime:10", 10), ("a=maxptime:10", 10), ("a=maxptime:40", 20)],
 )
 def test_we_send_20_ms_unless_the_peer_cannot_take_that_much(attribute, ptime) -> None:
     lines, agreed = answered("m=audio 4000 RTP/AVP 0", attribute)
@@ -238,46 +276,123 @@ def test_a_late_offer_holds_our_codecs_and_its_answer_is_read() -> None:
 
 
 numbers = st.integers(0, 127)
+KEY = "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVowMTIz"
+attributes = st.sampled_from(
+    [
+        "a=sendonly",
+        "a=inactive",
+        "c=IN IP4 0.0.0.0",
+        "c=IN IP4 nowhere.invalid",
+        "c=IN IP6 ::1",
+        "a=ptime:60",
+        "a=maxptime:10",
+        "a=rtcp:9",
+        "a=rtcp-mux",
+        "a=mid:1",
+        "a=rtpmap:101 telephone-event/8000",
+        "a=rtpmap:96 PCMA/8000",
+        "a=rtpmap:13 CN/8000",
+        f"a=crypto:7 AES_CM_128_HMAC_SHA1_80 inline:{KEY}|2^20|1:4",
+        f"a=crypto:3 AES_CM_128_HMAC_SHA1_32 inline:{KEY} KDR=1",
+        f"a=crypto:2 AEAD_AES_128_GCM inline:{KEY[:-4]}= WSH=64",
+        "a=crypto:1",
+        "a=fingerprint:sha-256 " + ":".join(["AB"] * 32),
+        "a=setup:actpass",
+        "a=setup:holdconn",
+        "a=tls-id:0123456789",
+    ]
+)
 media_lines = st.builds(
     lambda kind, port, protocol, formats, extra: [
         f"m={kind} {port} {protocol} {' '.join(map(str, formats))}",
         *extra,
     ],
-    st.sampled_from(["audio", "video", "image", "text"]),
+    st.sampled_from(["audio", "audio", "video", "image", "text"]),
     st.integers(0, 65535),
-    st.sampled_from(["RTP/AVP", "RTP/SAVP", "udptl", "rtp/avp"]),
-    st.lists(numbers, min_size=1, max_size=5),
-    st.lists(
-        st.sampled_from(
-            [
-                "a=sendonly",
-                "a=inactive",
-                "c=IN IP4 0.0.0.0",
-                "a=ptime:60",
-                "a=maxptime:10",
-                "a=rtcp:9",
-                "c=IN IP6 ::1",
-                "a=rtpmap:101 telephone-event/8000",
-                "a=rtpmap:96 PCMA/8000",
-            ]
-        ),
-        max_size=4,
+    st.sampled_from(
+        ["RTP/AVP", "RTP/SAVP", "rtp/savpf", "UDP/TLS/RTP/SAVP", "UDP/TLS/RTP/SAVPF", "udptl", "rtp/avp"]
     ),
+    st.lists(numbers | st.just(0), min_size=1, max_size=5),
+    st.lists(attributes, max_size=8),
+)
+securities = st.builds(
+    LocalSecurity,
+    policy=st.sampled_from(SrtpPolicy),
+    crypto=st.just(()) | st.builds(lambda: draw_crypto(bytes)),
+    fingerprint=st.none() | st.just(Fingerprint("sha-256", bytes(32))),
+    tls_id=st.just("ours-0123456789"),
 )
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.lists(media_lines, min_size=1, max_size=5))
-def test_any_offer_gets_an_answer_with_as_many_lines_or_a_reason(sections) -> None:
+@given(st.lists(media_lines, min_size=1, max_size=5), securities)
+def test_any_offer_gets_a_fitting_answer_with_as_many_lines_or_a_reason(sections, security) -> None:
     try:
         theirs = offer(*(line for section in sections for line in section))
-        body, agreed = answer(theirs, LOCAL)
+        body, agreed = answer(theirs, replace(LOCAL, security=security))
     except (SdpError, NotAcceptable):
         return
     ours = parse(body)
+    assert not ours.skipped
     assert [media.kind for media in ours.media] == [media.kind for media in theirs.media]
+    assert [media.protocol for media in ours.media] == [media.protocol for media in theirs.media]
     (active,) = [index for index, media in enumerate(ours.media) if media.port]
-    assert set(ours.media[active].formats) <= set(theirs.media[active].formats)
-    assert ours.media[active].direction.sends == agreed.sends
-    assert ours.media[active].direction.receives == agreed.receives
-    assert agreed.remote[1] == theirs.media[active].port
+    mine, offered = ours.media[active], theirs.media[active]
+    assert set(mine.formats) <= set(offered.formats)
+    assert mine.direction.sends == agreed.sends
+    assert mine.direction.receives == agreed.receives
+    assert agreed.remote[1] == offered.port
+    assert mine.rtcp_mux <= offered.rtcp_mux
+    if security.policy is SrtpPolicy.REQUIRED or "SAVP" in offered.protocol.upper():
+        assert agreed.security
+    if security.policy is SrtpPolicy.OFF:
+        assert not agreed.security
+    assert len(mine.crypto) == isinstance(agreed.security, Sdes)
+    assert bool(mine.fingerprints) == isinstance(agreed.security, Dtls)
+    if mine.crypto:
+        assert (mine.crypto[0].tag, mine.crypto[0].suite) in {
+            (line.tag, line.suite) for line in offered.crypto
+        }
+        assert not mine.crypto[0].mki
+    if mine.fingerprints:
+        assert {mine.setup, offered.setup or Setup.ACTIVE} in (
+            {Setup.ACTIVE, Setup.PASSIVE},
+            {Setup.ACTIVE, Setup.ACTPASS},
+            {Setup.PASSIVE, Setup.ACTPASS},
+        )
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(media_lines, min_size=1, max_size=3), securities, st.sampled_from(Protection))
+def test_any_answer_to_our_offer_is_what_we_offered_or_refused(sections, security, offers) -> None:
+    if (offers is Protection.DTLS and not security.fingerprint) or (
+        offers is Protection.SDES and not security.crypto
+    ):
+        return
+    local = replace(LOCAL, security=replace(security, offers=offers))
+    (offered,) = parse(make_offer(local)).media
+    try:
+        agreed = accept(offer(*(line for section in sections for line in section)), local)
+    except (SdpError, NotAcceptable):
+        return
+    match agreed.security:
+        case None:
+            assert offers is Protection.NONE
+        case Sdes(ours, theirs):
+            assert ours in offered.crypto
+            assert (ours.tag, ours.suite) == (theirs.tag, theirs.suite)
+        case Dtls():
+            assert offers is Protection.DTLS
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.binary(max_size=200),
+    st.sampled_from([b"m=audio 4000 RTP/SAVP 0\n", b"a=crypto:", b"a=fingerprint:", b"v=0\n"]),
+)
+def test_no_bytes_make_the_negotiation_fail_otherwise(noise, piece) -> None:
+    data = HEAD.encode() + noise + b"\n" + piece + noise + b"\nm=audio 4000 RTP/AVP 0\n" + piece
+    try:
+        answer(parse(data), LOCAL)
+    except (SdpError, NotAcceptable):
+        return
