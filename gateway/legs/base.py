@@ -111,8 +111,8 @@ class HungUp:
     reason: str
     """
     A short stable word: ``bye``, ``cancel``, ``ack_timeout``, ``local``, ``media_lost``,
-    ``media_insecure`` (no keys for SRTP), ``hold_timeout``, ``refused``. For a line that we dialled and that was not answered also ``busy``, ``declined``, ``no_answer`` or
-    ``unreachable``.
+    ``media_insecure`` (no keys for SRTP), ``hold_timeout``, ``refused``. For a line that we dialled
+    and that was not answered also ``busy``, ``declined``, ``no_answer`` or ``unreachable``.
     """
     status: int = 0
     """The SIP status with which a line that we dialled was refused, 0 where there is none."""

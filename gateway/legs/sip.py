@@ -167,8 +167,7 @@ class SipLeg:
         self._answered: asyncio.Future[bool] | None = None
         """Whether the ACK came before the line was gone."""
         self._gone = False
-        self._fault = ""
-        """Why we hung up by ourselves."""
+        self._fault = ""  # why we hung up by ourselves
         self._held = False
         self._heard_until = 0.0
         self._flooded = 0
@@ -401,8 +400,7 @@ class SipLeg:
                 "call.media",
                 call_id=self._info.id,
                 underruns=figures.underruns,
-                protection=figures.protection,
-                srtp_failures=figures.srtp_failures,
+                **figures.security(),
                 dropped=self.dropped_frames,
                 **figures.quality.figures(),
             )
@@ -453,11 +451,9 @@ class SipLeg:
     def _media_event(self, event: MediaEvent) -> None:
         match event:
             case MediaFailed():
-                # Never in the clear: a call that was agreed to be protected is protected or over.
                 log.warning("call.media_failed", call_id=self._info.id, why=event.reason)
                 self._fault = "media_insecure"
-                if not self._gone:
-                    self._signalling.bye(self._call)
+                self._signalling.bye(self._call)
             case rtp.DtmfReceived():
                 self._key(event.digit, KeyWay.RFC4733)
             case ToneHeard():

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from gateway.sdp import redact_sdp
 from gateway.sip.flow import Address, Flow
 from gateway.sip.uri import join_host_port
 
@@ -33,11 +34,6 @@ _SECRETS: Final = (
     # Who has these can try passwords at home (RFC 7616, section 5.10).
     re.compile(r"(^(?:proxy-)?authorization[ \t]*:.*?\bresponse[ \t]*=[ \t]*\"?)([^\",;\s]+)", re.I | re.M),
     re.compile(r"(^(?:proxy-)?authorization[ \t]*:[ \t]*(?:basic|bearer)[ \t]+)(\S+)", re.I | re.M),
-    # Whoever has these can listen to the call (RFC 4568, RFC 8866 section 5.12).
-    re.compile(r"(^a=crypto:.*?\binline:)([^|;\s]+)", re.I | re.M),
-    re.compile(r"(;[ \t]*inline:)([^|;\s]+)", re.I),
-    re.compile(r"(^a=key-mgmt:\S+[ \t]+)(\S+)", re.I | re.M),
-    re.compile(r"(^k=\w+:)(\S+)", re.I | re.M),
 )
 _FOLD = re.compile(r"\r?\n[ \t]+")
 
@@ -159,4 +155,4 @@ def without_secrets(text: str) -> str:
         text = _FOLD.sub(" ", head) + blank + body
     for secret in _SECRETS:
         text = secret.sub(rf"\1{_HIDDEN}", text)
-    return text
+    return redact_sdp(text.encode()).decode()

@@ -70,6 +70,10 @@ class MediaStatistics:
     """Packets that were not sent with the agreed key."""
     srtp_replays: int = 0
 
+    def security(self) -> dict[str, str | int]:
+        """Return what a log says of the protection."""
+        return {"protection": self.protection, "srtp_failures": self.srtp_failures}
+
 
 def _ignore_marks() -> None:
     """For owners that set no marks."""

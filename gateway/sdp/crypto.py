@@ -44,9 +44,10 @@ _HARMLESS = re.compile(r"-.*|WSH=\d{1,5}", re.IGNORECASE | re.DOTALL)
 """Session parameters that bind nobody: extensions marked as optional, and a hint about the replay window."""
 _SECRETS = re.compile(
     rb"(?<![^\r\n])([ \t]*(?:a[ \t]*=[ \t]*(?:crypto[ \t]*:[ \t]*\S+[ \t]+\S+[ \t]+"
-    rb"|key-mgmt[ \t]*:|ice-pwd[ \t]*:)|k[ \t]*=))[^\r\n]+",
+    rb"|key-mgmt[ \t]*:|ice-pwd[ \t]*:)|k[ \t]*=))([^\r\n]+)",
     re.IGNORECASE,
 )
+_INLINE = re.compile(rb"((?:^|;)[ \t]*inline:)[^|;\s]+", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,14 @@ def draw_crypto(draw: Callable[[int], bytes]) -> tuple[Crypto, ...]:
 
 def redact_sdp(message: bytes) -> bytes:
     """Cut the keys and passwords out of a session description, or of a SIP message that carries one."""
-    return _SECRETS.sub(rb"\1[redacted]", message)
+    return _SECRETS.sub(_cut, message)
+
+
+def _cut(found: re.Match[bytes]) -> bytes:
+    """Keep of a line that is in order what is no secret: lifetime, MKI and parameters."""
+    name, value = found[1], found[2]
+    in_order = _INLINE.match(value)
+    return name + (_INLINE.sub(rb"\1[redacted]", value) if in_order else b"[redacted]")
 
 
 def _read(value: str) -> Crypto | None:

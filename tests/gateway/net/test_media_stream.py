@@ -510,7 +510,7 @@ async def test_with_a_wrong_key_there_is_no_audio_and_the_loss_is_told(lines) ->
     assert [type(event) for event in line.events] == [MediaLost]
     assert line.audio == []
     figures = line.stream.stats()
-    assert (figures.srtp_failures, figures.rtp.received) == (10, 0)
+    assert (figures.srtp_failures, figures.quality.statistics.received) == (10, 0)
 
 
 async def test_reports_share_the_port_of_rtp_where_both_agreed(lines) -> None:
