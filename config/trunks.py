@@ -12,6 +12,7 @@ from pydantic import AfterValidator, Field, SecretStr, WithJsonSchema, field_val
 from config.fields import Listen, Network, Number, Section, Text, Whole, did_you_mean, invalid
 from config.media import JitterSettings
 from config.sip_address import SipAddress
+from config.transfers import TrunkTransfer
 
 Codec = Literal["PCMU", "PCMA"]
 Srtp = Literal["off", "optional", "required"]
@@ -147,6 +148,9 @@ class TrunkSettings(Section):
     """The user part of our calls' From; null takes the user of register, else the number that was called."""
     from_host: HostPart | None = None
     """The host of our calls' From; null takes that of register, else our own address."""
+
+    transfer: TrunkTransfer = TrunkTransfer()
+    """How calls that came over this trunk are transferred."""
 
     @property
     def peer(self) -> SipAddress | None:

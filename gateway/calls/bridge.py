@@ -21,12 +21,14 @@ from gateway.calls.ending import Ending, OwnEnd
 from gateway.calls.report import Report
 from gateway.legs.base import (
     CallLeg,
+    Cleared,
     DtmfReceived,
     HangupCause,
     HoldExpired,
     HungUp,
     MediaLost,
     MediaResumed,
+    TransferRequested,
 )
 from gateway.media.convert import converter
 from providers.base import ProviderSession
@@ -110,6 +112,10 @@ class Bridge:
         clock: Callable[[], float],
     ) -> None:
         self._leg = leg
+        self._voice = leg
+        """Where the agent is heard: the caller's line, or that of a colleague who is asked."""
+        self._listening: asyncio.Task[None] | None = None
+        """Brings the colleague's voice to the model."""
         self._session = session
         self._tools = tools
         self._talk = talk
@@ -127,6 +133,7 @@ class Bridge:
         self._running: set[asyncio.Task[None]] = set()
         """Tools and keys that are on their way to the model."""
         self._lost: SessionLost | None = None
+        ending.speaks_with(self)
 
     @property
     def lost(self) -> SessionLost | None:
@@ -134,7 +141,12 @@ class Bridge:
         return self._lost
 
     async def run(self) -> HungUp:
-        """Carry the conversation until the line is gone; say how it went."""
+        """
+        Carry the conversation until the line is gone, and say how it went.
+
+        It also ends when the caller was joined with somebody: the line lives on then, and the answer says
+        nothing.
+        """
         name = self._leg.info.id[:8]
         async with asyncio.TaskGroup() as group:
             self._group = group
@@ -148,7 +160,7 @@ class Bridge:
                 tasks.append(
                     group.create_task(self._limit(self._settings.max_duration_s), name=f"{name} limit")
                 )
-            ending = group.create_task(self._ending.run(), name=f"{name} ending")
+            ending = group.create_task(self._end(), name=f"{name} ending")
             if self._settings.greeting is not None:
                 await self._session.respond(instructions=self._settings.greeting)
             await self._over.wait()
@@ -158,8 +170,15 @@ class Bridge:
                 await asyncio.wait({ending}, timeout=TOOL_GRACE_S)
             for task in [*tasks, ending, *self._running]:
                 task.cancel()
+            if self._listening is not None:
+                self._listening.cancel()
         self._tell(cut=True)
         return self._hung_up
+
+    async def _end(self) -> None:
+        await self._ending.run()
+        if self._ending.joined:
+            self._over.set()
 
     # Caller to model.
 
@@ -187,6 +206,8 @@ class Bridge:
                     log.warning("call.hold_expired", held_ms=event.held_ms)
                     self._hung_up = HungUp(by_caller=False, reason="hold_timeout")
                     await self._leg.hang_up()
+                case TransferRequested():
+                    self._leg.answer_transfer(603)  # nobody is there to be connected with somebody else
                 case HungUp():
                     if self._hung_up.reason == "local":
                         self._hung_up = event
@@ -235,22 +256,24 @@ class Bridge:
     def _audio(self, event: AudioDelta) -> None:
         now = self._clock()
         item_id = event.item_id
+        if self._ending.redirecting and self._voice is self._leg:
+            return  # the caller hears ringing, or somebody else already
         if not self._talk.audio(item_id, len(event.audio), now=now):
             return
         if item_id != self._speaking:
             if self._speaking:
-                self._leg.finish(self._speaking)
+                self._voice.finish(self._speaking)
             self._speaking = item_id
         latency = self._talk.response_latency(now=now)
         if latency is not None:
             self._report(ev.FirstAudio, round(latency * 1000))
-        self._leg.play(self._to_line.convert(event.audio), item_id=item_id)
+        self._voice.play(self._to_line.convert(event.audio), item_id=item_id)
 
     async def _handle(self, event: ProviderEvent) -> None:
         match event:
             case AudioDone():
                 self._talk.complete(event.item_id)
-                self._leg.finish(event.item_id)
+                self._voice.finish(event.item_id)
                 self._group.create_task(self._settle(), name=f"{self._leg.info.id[:8]} {event.item_id}")
             case SpeechStarted():
                 self._talk.caller_started()
@@ -264,7 +287,8 @@ class Bridge:
                 await self._barge_in()
             case CallerTranscript():
                 if event.final:
-                    self._report(ev.CallerSaid, event.item_id, event.text)
+                    party = "caller" if self._voice is self._leg else "colleague"
+                    self._report(ev.CallerSaid, event.item_id, event.text, party)
             case AgentTranscript():
                 self._talk.text(event.item_id, event.text, final=event.final, now=self._clock())
             case ToolCallsRequested():
@@ -283,23 +307,60 @@ class Bridge:
 
     async def _barge_in(self) -> None:
         """Stop what is playing and tell the model how much of it was heard."""
-        if self._talk.policy.pending is not None:
+        if self._talk.policy.silent:
             return  # the farewell or the announcement is always heard to its end
-        cleared = self._leg.clear()
-        self._to_line = converter(self._session.output, self._leg.format)  # what was cut leaves no tail
+        cleared, unfinished = self._silence()
+        await self._interrupt(cleared, unfinished=unfinished)
+        if cleared.dropped_ms > 0:
+            self._report(ev.BargedIn, cleared.item_id, cleared.heard_ms, cleared.dropped_ms)
+
+    def _silence(self) -> tuple[Cleared, bool]:
+        """Drop what is queued, and say what was, and whether more of it would have come."""
+        cleared = self._voice.clear()
+        self._to_line = converter(self._session.output, self._voice.format)  # what was cut leaves no tail
         self._speaking = ""
         unfinished = self._talk.is_unfinished(cleared.item_id)
         self._tell(cut=True)
+        return cleared, unfinished
+
+    async def _interrupt(self, cleared: Cleared, *, unfinished: bool) -> None:
         if cleared.dropped_ms > 0 or unfinished:
             await self._session.interrupt(item_id=cleared.item_id, heard_ms=cleared.heard_ms)
-        if cleared.dropped_ms > 0:
-            self._report(ev.BargedIn, cleared.item_id, cleared.heard_ms, cleared.dropped_ms)
 
     def _response_done(self, event: ResponseDone) -> None:
         if event.status is ResponseStatus.FAILED:
             log.warning("provider.response_failed", reason=event.reason)
         if event.status is ResponseStatus.COMPLETED and self._talk.said_goodbye:
             self._ending.end(OwnEnd("duration_limit"))
+
+    # A colleague (gateway.calls.warm.Speaker).
+
+    async def turn_to(self, colleague: CallLeg, briefing: str) -> None:
+        self._tell(cut=True)
+        self._voice, self._speaking = colleague, ""
+        self._to_line = converter(self._session.output, colleague.format)
+        self._talk.policy.consulting = True
+        name = f"{self._leg.info.id[:8]} colleague->model"
+        self._listening = self._group.create_task(self._hear(colleague), name=name)
+        await self._session.send_text(briefing, role="system")
+        await self._session.respond(tools=False)
+
+    async def turn_back(self) -> None:
+        self._talk.policy.consulting = False
+        if self._listening is not None:
+            self._listening.cancel()
+            self._listening = None
+        cleared, unfinished = self._silence()
+        self._voice = self._leg
+        self._to_line = converter(self._session.output, self._leg.format)
+        self._ending.caller_paused()  # whoever spoke last was the colleague
+        await self._interrupt(cleared, unfinished=unfinished)
+
+    async def _hear(self, colleague: CallLeg) -> None:
+        """Bring the colleague's voice to the model, until it turns back."""
+        convert = converter(colleague.format, self._session.input).convert
+        async for frame in colleague.frames():
+            await self._session.send_audio(convert(frame.audio))
 
     # Tools.
 
@@ -320,7 +381,7 @@ class Bridge:
                 ev.ToolAnswered, result.call_id, result.tool, result.status, result.reason_code, result.data
             )
             await self._session.send_tool_result(result)
-        if self._talk.policy.pending is None and not self._over.is_set():
+        if not self._talk.policy.silent and not self._over.is_set():
             await self._session.respond(tools=tools)
 
     async def _run_tools(self, calls: tuple[ToolCall, ...]) -> Batch:
@@ -358,14 +419,16 @@ class Bridge:
 
     async def _settle(self) -> None:
         """Settle the transcript when the item that is complete now has been heard."""
-        await self._leg.mark()
+        await self._voice.mark()
         self._tell(cut=False)
 
     def _tell(self, *, cut: bool) -> None:
         """Publish the utterances whose place in the transcript is settled now."""
-        heard = {item: self._leg.heard_ms(item) for item in self._talk.open_items}
+        voice = self._voice
+        party = "caller" if voice is self._leg else "colleague"
+        heard = {item: voice.heard_ms(item) for item in self._talk.open_items}
         for spoken in self._talk.cut(heard) if cut else self._talk.settled(heard):
-            began = self._leg.began_at(spoken.item.id)
+            began = voice.began_at(spoken.item.id)
             self._report(
                 ev.AgentSaid,
                 spoken.item.id,
@@ -373,6 +436,7 @@ class Bridge:
                 spoken.heard_ms,
                 round(spoken.item.generated_ms),
                 None if began is None else self._report.since(began),
+                party,
             )
 
 

@@ -12,9 +12,11 @@ import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from pathlib import Path
 
 import structlog
 
+from config.agent_tools import TRANSFER_CALL
 from gateway.calls import events as ev
 from gateway.calls.bridge import Bridge, BridgeSettings
 from gateway.calls.bus import EventBus
@@ -27,15 +29,17 @@ from gateway.calls.plan import Plan
 from gateway.calls.prompts import PromptError, Prompts
 from gateway.calls.report import Report
 from gateway.calls.state import CallState, State
+from gateway.calls.transfers import Outcome, TransferPlan, Transfers
 from gateway.calls.unavailable import turn_away
 from gateway.dialogue.policy import CallPolicy
-from gateway.legs.base import CallLeg, HangupCause, HungUp, LegGone
+from gateway.legs.base import CallLeg, Dialler, HangupCause, HungUp, LegGone
+from gateway.media.tones import WAITING, tone
 from gateway.store.memory import MemoryLedger
 from gateway.telemetry.logs import call_context
 from tools import CallInvocationContext, ToolDispatcher
 from tools.dispatcher import ToolFailed
 from tools.ports import AuditSink
-from tools.types import EndRequest
+from tools.types import AuditRecord, EndRequest, ToolStatus, TransferRequest
 
 log = structlog.get_logger(__name__)
 
@@ -49,6 +53,7 @@ class Services:
     prompts: Prompts
     audit: AuditSink
     ledger: MemoryLedger
+    dialler: Dialler
 
 
 class Call:
@@ -75,6 +80,9 @@ class Call:
             called=info.called,
             caller_spellings=other_spellings(info),
             parameters=info.parameters,
+        )
+        self._transfers = Transfers(
+            leg=leg, dialler=services.dialler, plan=_transfer_plan(leg, plan), report=self._report
         )
         self._stopped = ""
 
@@ -115,15 +123,24 @@ class Call:
     async def _serve(self) -> tuple[str, str]:
         self._leg.listen_to_sent(self._report.agent_audio)
         self._state.enter(State.CONNECTING)
-        async with AsyncExitStack() as stack:
-            opened = await self._unless_gone(stack)
-            match opened:
-                case HungUp():
-                    return opened.reason, "caller" if opened.by_caller else "gateway"
-                case Unavailable():
-                    return await self._turn_away(opened)
-                case Opened():
-                    return await self._talk(opened)
+        try:
+            async with AsyncExitStack() as stack:
+                opened = await self._unless_gone(stack)
+                match opened:
+                    case HungUp():
+                        reason, by = opened.reason, "caller" if opened.by_caller else "gateway"
+                    case Unavailable():
+                        reason, by = await self._turn_away(opened)
+                    case Opened():
+                        reason, by = await self._talk(opened)
+            # The session is closed by now: two people who were joined need no model.
+            if self._transfers.joined is not None:
+                log.info("call.joined", reason=reason)
+                by = await self._transfers.joined.run()
+        finally:
+            if self._transfers.joined is not None:
+                await self._transfers.joined.close()
+        return reason, by
 
     async def _unless_gone(self, stack: AsyncExitStack) -> Opened | Unavailable | HungUp:
         """Open the session, but not for a caller who has given up meanwhile."""
@@ -148,10 +165,16 @@ class Call:
         log.error("call.unavailable", reason=problem.reason, detail=problem.detail)
         try:
             outcome = await turn_away(
-                self._leg, self._plan.agent.on_unavailable, self._services.prompts, self._report
+                self._leg,
+                self._plan.agent.on_unavailable,
+                self._services.prompts,
+                self._report,
+                self._transfers,
             )
         except LegGone:
             return await self._hung_up()
+        if self._transfers.joined is not None:
+            return f"unavailable_{outcome}", "gateway"
         _, by = await self._hung_up()
         return f"unavailable_{outcome}", "gateway" if outcome == "transferred" else by
 
@@ -165,6 +188,7 @@ class Call:
     async def _talk(self, opened: Opened) -> tuple[str, str]:
         try:
             settings = await self._bridge_settings()
+            hold = await self._hold()
             await self._leg.answer()
         except LegGone:
             return await self._hung_up()
@@ -178,6 +202,9 @@ class Call:
             policy=self._policy,
             state=self._state,
             report=self._report,
+            transfers=self._transfers,
+            hold=hold,
+            on_transfer=self._audit_transfer,
             unheard_ms=lambda: talk.unheard_ms({item: self._leg.heard_ms(item) for item in talk.open_items}),
         )
         bridge = Bridge(
@@ -194,12 +221,43 @@ class Call:
 
     async def _bridge_settings(self) -> BridgeSettings:
         agent = self._plan.agent
+        apology = await self._recording(agent.apology)
+        return BridgeSettings(agent.greeting, agent.limits.max_duration_s, apology)
+
+    async def _hold(self) -> bytes:
+        """Return what a caller hears who waits for a colleague's decision."""
+        path = self._plan.agent.transfer.hold
+        recording = b"" if path is None else await self._recording(path)
+        return recording or tone(WAITING, self._leg.format)
+
+    async def _recording(self, path: Path) -> bytes:
+        """Load a recording; nothing where it cannot be read, which is told."""
         try:
-            apology = await self._services.prompts.load(agent.apology, self._leg.format)
+            return await self._services.prompts.load(path, self._leg.format)
         except PromptError as error:
             log.error("prompt.unreadable", error=str(error))  # noqa: TRY400 - the sentence says it all
-            apology = b""
-        return BridgeSettings(agent.greeting, agent.limits.max_duration_s, apology)
+            return b""
+
+    def _audit_transfer(self, request: TransferRequest, outcome: Outcome) -> None:
+        """Record how a transfer ended, beside the record of the tool call that asked for it."""
+        self._services.audit.record(
+            AuditRecord(
+                call_id=self._leg.info.id,
+                tool_call_id=request.tool_call_id,
+                tool=TRANSFER_CALL,
+                version="1",
+                status=ToolStatus.OK if outcome.confirmed else ToolStatus.FAILED,
+                reason_code="transfer_confirmed" if outcome.confirmed else f"transfer_{outcome.reason}",
+                attempts=1,
+                duration_ms=0,
+                evidence={
+                    "destination": request.number,
+                    "method": outcome.method,
+                    "status": outcome.status,
+                    "transfer_confirmed": outcome.confirmed,
+                },
+            )
+        )
 
     def _dispatcher(self, opened: Opened) -> ToolDispatcher:
         return ToolDispatcher(
@@ -227,6 +285,20 @@ class Call:
         if isinstance(self._policy.pending, EndRequest):
             return "end_call", "agent"
         return end.reason, "gateway"
+
+
+def _transfer_plan(leg: CallLeg, plan: Plan) -> TransferPlan:
+    """Put the settings of the agent and of the caller's trunk together."""
+    settings = plan.agent.transfer
+    return TransferPlan(
+        method=settings.method or plan.trunk_methods.get(leg.info.trunk, "auto"),
+        trunk=settings.trunk,
+        ours=plan.number,
+        numbers=plan.transfer_numbers,
+        ring_s=settings.ring_s,
+        decide_s=settings.decide_s,
+        bridge_max_s=settings.bridge_max_s,
+    )
 
 
 def _tool_failed(failed: ToolFailed) -> None:

@@ -77,7 +77,7 @@ class Conversation:
         """Count a piece of model audio; say whether the caller may hear it."""
         item = self.items.get(item_id)
         if item is None:
-            if self.policy.pending is not None:
+            if self.policy.silent:
                 return False
             item = self.items[item_id] = Item(item_id, now)
         item.generated_ms += size / self.bytes_per_ms
@@ -92,7 +92,7 @@ class Conversation:
 
     def text(self, item_id: str, text: str, *, final: bool, now: float) -> None:
         """Keep what an item says; final text replaces the pieces before it."""
-        if self.policy.pending is not None and item_id not in self.items:
+        if self.policy.silent and item_id not in self.items:
             return
         item = self.items.setdefault(item_id, Item(item_id, now))
         item.text = text if final else item.text + text

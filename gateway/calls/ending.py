@@ -22,8 +22,10 @@ import structlog
 from gateway.calls import events as ev
 from gateway.calls.report import Report
 from gateway.calls.state import CallState, State
+from gateway.calls.transfers import Outcome, Transfers
+from gateway.calls.warm import Speaker, WarmTransfer
 from gateway.dialogue.policy import CallPolicy
-from gateway.legs.base import GONE, CallLeg, HangupCause, TransferProgress, TransferState
+from gateway.legs.base import GONE, CallLeg, HangupCause
 from providers.base import ProviderSession
 from tools.types import EndRequest, TerminalRequest, TransferRequest
 
@@ -57,6 +59,9 @@ class Ending:
         policy: Holds the pending request; released when a transfer fails.
         state: The call's state.
         report: Takes the call's events.
+        transfers: Hands the caller over.
+        hold: What a caller hears who waits for a warm transfer: one period, in the line's format.
+        on_transfer: Told how each transfer ended; for the audit.
         unheard_ms: How much of what the agent said is still to be heard.
         safety_net_s: How long to wait for a mark; another value is for tests.
     """
@@ -69,6 +74,9 @@ class Ending:
         policy: CallPolicy,
         state: CallState,
         report: Report,
+        transfers: Transfers,
+        hold: bytes,
+        on_transfer: Callable[[TransferRequest, Outcome], None],
         unheard_ms: Callable[[], float],
         safety_net_s: float = SAFETY_NET_S,
     ) -> None:
@@ -77,6 +85,10 @@ class Ending:
         self._policy = policy
         self._state = state
         self._report = report
+        self._transfers = transfers
+        self._hold = hold
+        self._on_transfer = on_transfer
+        self._speaker: Speaker | None = None
         self._unheard_ms = unheard_ms
         self._safety_net_s = safety_net_s
         self._quiet = asyncio.Event()
@@ -84,13 +96,17 @@ class Ending:
         self._requested = asyncio.Event()
         self._request: TerminalRequest | None = None
         self._own: OwnEnd | None = None
-        self._gone = asyncio.Event()
         self.redirecting = False
         """While the line is being transferred, the caller's voice is no longer for the model."""
         self.transferred = False
         """Whether a transfer was confirmed."""
         self.reason = ""
         """Why the gateway itself ended the call, if it did."""
+
+    @property
+    def joined(self) -> bool:
+        """Whether the caller talks to somebody else by now, over lines of ours."""
+        return self._transfers.joined is not None
 
     def caller_started(self) -> None:
         self._quiet.clear()
@@ -100,7 +116,11 @@ class Ending:
 
     def line_gone(self) -> None:
         """Note that nobody is there any more to whom the agent could go on talking."""
-        self._gone.set()
+        self._transfers.gone.set()
+
+    def speaks_with(self, speaker: Speaker) -> None:
+        """Name who can turn to a colleague; before :meth:`run`."""
+        self._speaker = speaker
 
     def begin(self, request: TerminalRequest) -> None:
         """Take the request that won its batch; :meth:`run` does the rest."""
@@ -172,31 +192,33 @@ class Ending:
         self._state.enter(State.TRANSFERRING)
         self._report(ev.TransferChanged, "requested", request.number)
         await self._heard()
-        if self._gone.is_set():
+        if self._transfers.gone.is_set():
             return True
         self._report(ev.TransferChanged, "announced", request.number)
         self.redirecting = True
-        last = await self._redirect(request.number)
-        if last.state is TransferState.CONFIRMED:
+        outcome = await self._hand_over(request)
+        self._on_transfer(request, outcome)
+        if outcome.confirmed:
             self.transferred = True
-            await self._leg.hang_up()
+            if self._transfers.joined is not None:
+                self._state.enter(State.JOINED)
+            else:
+                await self._leg.hang_up()
             return True
-        if last.reason == GONE:
+        if outcome.reason == GONE:
             return True
-        await self._go_on(request, last)
+        await self._go_on(request, outcome)
         return False
 
-    async def _redirect(self, number: str) -> TransferProgress:
-        """Let the line do it, report each step once, and return the last."""
-        last, last_told = TransferProgress(TransferState.FAILED, reason="unknown"), None
-        async for last in self._leg.transfer(number):
-            if last.state is not last_told:
-                last_told = last.state
-                self._report(ev.TransferChanged, last.state.value, number, last.status, last.reason)
-        return last
+    async def _hand_over(self, request: TransferRequest) -> Outcome:
+        if not request.warm:
+            return await self._transfers.cold(request.number)
+        assert self._speaker is not None, "speaks_with() comes first"
+        return await WarmTransfer(self._transfers, self._speaker, hold=self._hold).run(request)
 
-    async def _go_on(self, request: TransferRequest, failure: TransferProgress) -> None:
+    async def _go_on(self, request: TransferRequest, failure: Outcome) -> None:
         """Give the caller back to the same agent, with the reason; or end what can only end."""
+        self._leg.clear()  # the ringing, or the music
         self.redirecting = False
         self._state.enter(State.TALKING)
         self._policy.release()

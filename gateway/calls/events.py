@@ -70,12 +70,13 @@ class CallerSpeech:
 
 @dataclass(frozen=True, slots=True)
 class CallerSaid:
-    """The final transcript of one turn of the caller."""
+    """The final transcript of one turn of the caller, or of a ``colleague`` who is asked (``party``)."""
 
     call_id: str
     at: float
     item_id: str
     text: str
+    party: str = "caller"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,8 @@ class AgentSaid:
     One item of the agent, when it was heard to its end or cut off.
 
     ``text`` is what the model said; ``heard_ms`` how much of its ``total_ms`` the caller heard, and
-    ``began`` when the first of it was heard, in seconds like ``at``; ``None`` when nothing was.
+    ``began`` when the first of it was heard, in seconds like ``at``; ``None`` when nothing was. ``party``
+    is who heard it: the ``caller``, or a ``colleague`` who is asked to take the call.
     """
 
     call_id: str
@@ -94,6 +96,7 @@ class AgentSaid:
     heard_ms: int
     total_ms: int = 0
     began: float | None = None
+    party: str = "caller"
 
 
 @dataclass(frozen=True, slots=True)

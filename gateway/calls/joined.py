@@ -98,10 +98,15 @@ class Joined:
             log.info("call.duration_limit", seconds=self._limit_s)
             return "gateway"
         finally:
-            if self._referral is not None and self._referral.found is not None:
-                await self._referral.found.hang_up()
-            await self._relay.callee.hang_up()
-            await self._caller.hang_up()
+            await self.close()
+
+    async def close(self) -> None:
+        """Hang up all lines; harmless when they are gone."""
+        self._relay.stop()
+        if self._referral is not None and self._referral.found is not None:
+            await self._referral.found.hang_up()
+        await self._relay.callee.hang_up()
+        await self._caller.hang_up()
 
     async def _serve(self) -> str:
         while True:

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from config.agent_tools import AgentToolConfig
-from config.models import AgentSettings, Settings
+from pydantic import ValidationError
+
+from config.agent_tools import TRANSFER_CALL, AgentToolConfig, TransferCallSettings
+from config.models import AgentSettings, NumberSettings, Settings
+from config.transfers import TransferMethod
 from gateway.calls.routing import Router
 from providers.base import Provider
 from tools import ToolBuilders
+from tools.builders.transfer_call import transfer_numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,21 +27,39 @@ class Plan:
     tools: AgentToolConfig
     providers: Sequence[Provider]
     builders: ToolBuilders
+    trunk_methods: Mapping[str, TransferMethod]
+    """For each trunk how its calls are transferred."""
+    transfer_numbers: frozenset[str]
+    """Everybody whom the agent may transfer to."""
 
 
 def make_plans(settings: Settings, providers: Mapping[str, Provider], builders: ToolBuilders) -> Router[Plan]:
     """Lay out a plan for each configured number."""
-    return Router(
-        {
-            number: Plan(
-                number=number,
-                agent_id=entry.agent,
-                organization_id=entry.organization or "",
-                agent=(agent := settings.agents[entry.agent]),
-                tools=AgentToolConfig.model_validate(dict(agent.tools)),
-                providers=tuple(providers[name] for name in agent.providers),
-                builders=builders,
-            )
-            for number, entry in settings.numbers.items()
-        }
-    )
+    methods = {name: trunk.transfer.method for name, trunk in settings.trunks.items()}
+
+    def plan(number: str, entry: NumberSettings) -> Plan:
+        agent = settings.agents[entry.agent]
+        tools = AgentToolConfig.model_validate(dict(agent.tools))
+        return Plan(
+            number=number,
+            agent_id=entry.agent,
+            organization_id=entry.organization or "",
+            agent=agent,
+            tools=tools,
+            providers=tuple(providers[name] for name in agent.providers),
+            builders=builders,
+            trunk_methods=methods,
+            transfer_numbers=_transfer_numbers(tools),
+        )
+
+    return Router({number: plan(number, entry) for number, entry in settings.numbers.items()})
+
+
+def _transfer_numbers(tools: AgentToolConfig) -> frozenset[str]:
+    if not tools.is_tool_enabled(TRANSFER_CALL):
+        return frozenset()
+    try:
+        settings = tools.get_tool_settings(TransferCallSettings, TRANSFER_CALL)
+    except ValidationError:
+        return frozenset()  # the tool's builder says so to the caller's log
+    return frozenset(transfer_numbers(settings))

@@ -146,7 +146,7 @@ class CallRecord:
         self._spoken = recent
         self._transcript.append(
             {
-                "who": "caller",
+                "who": event.party,
                 "began": _s(began),
                 "ended": _s(ended),
                 "item_id": event.item_id,
@@ -160,6 +160,7 @@ class CallRecord:
         self._transcript.append(
             {
                 "who": "agent",
+                "to": event.party,
                 "began": _s(began),
                 "ended": _s(min(began + event.heard_ms / 1000, event.at)),
                 "item_id": event.item_id,

@@ -10,7 +10,8 @@ from config.models import OnUnavailable
 from gateway.calls import events as ev
 from gateway.calls.prompts import PromptError, Prompts
 from gateway.calls.report import Report
-from gateway.legs.base import CallLeg, HangupCause, TransferProgress, TransferState
+from gateway.calls.transfers import Outcome, Transfers
+from gateway.legs.base import CallLeg, HangupCause, HungUp, TransferRequested
 
 log = structlog.get_logger(__name__)
 
@@ -18,12 +19,15 @@ PROMPT_LIMIT_S = 60.0
 """A recording that was not heard after so long is given up."""
 
 
-async def turn_away(leg: CallLeg, policy: OnUnavailable, prompts: Prompts, report: Report) -> str:
+async def turn_away(
+    leg: CallLeg, policy: OnUnavailable, prompts: Prompts, report: Report, transfers: Transfers
+) -> str:
     """
     Refuse the call, or answer it to say why and perhaps to transfer it.
 
-    Returns how it ended: ``rejected``, ``said``, ``transferred`` or ``transfer_failed``. Raises
-    :exc:`LegGone` when the caller gives up first.
+    Returns how it ended: ``rejected``, ``said``, ``transferred`` or ``transfer_failed``; the lines may be
+    joined then (``transfers.joined``), and theirs is the rest of the call. Raises :exc:`LegGone` when the
+    caller gives up first.
     """
     if policy.say is None and policy.transfer is None:
         await leg.hang_up(HangupCause.UNAVAILABLE)
@@ -35,11 +39,30 @@ async def turn_away(leg: CallLeg, policy: OnUnavailable, prompts: Prompts, repor
     if policy.transfer is None:
         await leg.hang_up()
         return "said"
-    progress = TransferProgress(TransferState.FAILED, reason="unknown")
-    async for progress in leg.transfer(policy.transfer):
-        report(ev.TransferChanged, progress.state.value, policy.transfer, progress.status, progress.reason)
-    await leg.hang_up()
-    return "transferred" if progress.state is TransferState.CONFIRMED else "transfer_failed"
+    outcome = await _hand_over(leg, policy.transfer, transfers)
+    if transfers.joined is None:
+        await leg.hang_up()
+    return "transferred" if outcome.confirmed else "transfer_failed"
+
+
+async def _hand_over(leg: CallLeg, number: str, transfers: Transfers) -> Outcome:
+    """Transfer the call, and give up when the caller does."""
+    async with asyncio.TaskGroup() as group:
+        watch = group.create_task(_watch(leg, transfers.gone), name=f"{leg.info.id[:8]} line")
+        outcome = await transfers.cold(number)
+        watch.cancel()
+    return outcome
+
+
+async def _watch(leg: CallLeg, gone: asyncio.Event) -> None:
+    async for event in leg.events():
+        match event:
+            case HungUp():
+                gone.set()
+            case TransferRequested():
+                leg.answer_transfer(603)
+            case _:
+                pass  # nobody is there to hear keys
 
 
 async def _say(leg: CallLeg, policy: OnUnavailable, prompts: Prompts) -> None:

@@ -17,6 +17,13 @@ class CallPolicy:
 
     def __init__(self) -> None:
         self.pending: TerminalRequest | None = None
+        self.consulting = False
+        """While a terminal action is pending, the agent speaks to the colleague who may take the call."""
+
+    @property
+    def silent(self) -> bool:
+        """Whether nothing more of the agent is to be heard."""
+        return self.pending is not None and not self.consulting
 
     def denial(self, tool: str) -> tuple[str, str] | None:
         """Deny every tool while a terminal action is pending."""

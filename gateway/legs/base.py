@@ -256,7 +256,17 @@ class CallLeg(Protocol):
 
 
 class Dialler(Protocol):
-    """Makes calls; owned by whoever calls."""
+    """Makes calls, over configured trunks only."""
+
+    def has_route(self, came_over: str, trunk: str | None) -> bool:
+        """
+        Whether calls can be made for a caller at all.
+
+        Args:
+            came_over: The trunk of the caller.
+            trunk: The trunk that was asked for, as in :meth:`dial`.
+        """
+        ...
 
     async def dial(
         self, destination: str, *, caller: CallInfo, number: str, line: AudioFormat, trunk: str | None
