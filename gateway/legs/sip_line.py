@@ -180,6 +180,18 @@ class SipLine:
         self._asked[handle] = answered
         self.endpoint.settle()
 
+    # Commands of the legs that we dial (gateway.legs.outgoing.Dialling).
+
+    def invite(self, leg: SipLeg, target: Target, sdp: bytes) -> str:
+        call = self._ua.invite(target, sdp, now=self._clock())
+        self._legs[call] = leg  # before the first event of it
+        self.endpoint.settle()
+        return call
+
+    def cancel(self, call: str) -> None:
+        self._ua.cancel(call, now=self._clock())
+        self.endpoint.settle()
+
     # Events of the user agent.
 
     def handle(self, event: sip.SipEvent) -> None:
