@@ -5,7 +5,17 @@ from collections.abc import AsyncIterator, Callable
 
 from gateway.calls.bus import EventBus
 from gateway.calls.events import AgentAudioFrame, CallerAudioFrame
-from gateway.legs.base import CallerAudio, CallInfo, Cleared, HangupCause, HungUp, LegGone, TransferProgress
+from gateway.legs.base import (
+    Answered,
+    CallerAudio,
+    CallInfo,
+    CannotDial,
+    Cleared,
+    HangupCause,
+    HungUp,
+    LegGone,
+    TransferProgress,
+)
 from gateway.legs.feed import Feed
 from gateway.media.playout import Playout
 from providers.errors import SessionLost
@@ -32,6 +42,11 @@ class HandLeg:
         self._transfer = transfer or []
         self._marks: list[tuple[int, asyncio.Future]] = []
         self._listener: Callable[[bytes], None] = lambda frame: None
+        self._hears: Callable[[bytes], None] | None = None
+        self.keys = ""
+        """What the far end was sent as keys."""
+        self.told: list[int] = []
+        """What the far end was told of its own wish to transfer."""
 
     async def answer(self) -> None:
         if self.gone:
@@ -40,6 +55,9 @@ class HandLeg:
 
     def frames(self) -> AsyncIterator[CallerAudio]:
         return aiter(self.audio)
+
+    def listen(self, listener: Callable[[bytes], None] | None) -> None:
+        self._hears = listener
 
     def events(self) -> AsyncIterator:
         return aiter(self.happened)
@@ -73,7 +91,10 @@ class HandLeg:
         self._listener = listener
 
     def send_dtmf(self, digits: str) -> None:
-        raise AssertionError("no call sends digits yet")
+        self.keys += digits
+
+    def answer_transfer(self, status: int) -> None:
+        self.told.append(status)
 
     async def hang_up(self, cause: HangupCause = HangupCause.NORMAL) -> None:
         self.hung_up.append(cause)
@@ -87,6 +108,17 @@ class HandLeg:
             yield progress
 
     # What a test does to it.
+
+    def speak(self, audio: bytes) -> None:
+        """Say a frame."""
+        if self._hears is not None:
+            self._hears(audio)
+        else:
+            self.audio.put(CallerAudio(audio, 0))
+
+    @property
+    def is_listened_to(self) -> bool:
+        return self._hears is not None
 
     def hear(self, ms: int) -> bytes:
         """Let the caller hear the next ``ms`` of what is queued."""
@@ -115,6 +147,37 @@ class HandLeg:
         for mark, future in self._marks:
             if (mark <= reached or self.gone) and not future.done():
                 future.set_result(None)
+
+
+class HandDialler:
+    """Calls that ring until the test answers them."""
+
+    def __init__(self, *, routes: bool = True, error: CannotDial | None = None):
+        self.routes = routes
+        self.error = error
+        self.dialled: list[tuple[str, str, str | None]] = []
+        """Whom, as whom, over which trunk."""
+        self.legs: list[HandLeg] = []
+
+    def has_route(self, came_over: str, trunk: str | None) -> bool:
+        return self.routes
+
+    async def dial(
+        self, destination: str, *, caller: CallInfo, number: str, line, trunk: str | None
+    ) -> HandLeg:
+        self.dialled.append((destination, number, trunk))
+        if self.error is not None:
+            raise self.error
+        leg = HandLeg(info=CallInfo(f"{caller.id}-{len(self.legs)}", number, destination, trunk or "lab"))
+        self.legs.append(leg)
+        return leg
+
+    def answer(self) -> HandLeg:
+        """Let the last call be answered."""
+        leg = self.legs[-1]
+        leg.answered = True
+        leg.happened.put(Answered())
+        return leg
 
 
 class HandSession:

@@ -8,15 +8,27 @@ from gateway.calls.conversation import Conversation
 from gateway.calls.ending import Ending
 from gateway.calls.report import Report
 from gateway.calls.state import CallState, State
+from gateway.calls.transfers import TransferPlan, Transfers
 from gateway.dialogue.policy import CallPolicy
 from gateway.legs.base import TransferProgress, TransferState
 from providers.types import AudioDelta, ToolCallsRequested
-from tests.gateway.calls.doubles import HandLeg, HandSession, Watcher
+from tests.gateway.calls.doubles import HandDialler, HandLeg, HandSession, Watcher
 from tools.dispatcher import Batch
 from tools.types import ToolCall, ToolResult, ToolStatus
 
 CONFIRMED = [TransferProgress(TransferState.REDIRECTING, 202), TransferProgress(TransferState.CONFIRMED, 200)]
 BUSY = [TransferProgress(TransferState.REDIRECTING, 202), TransferProgress(TransferState.FAILED, 486, "busy")]
+
+
+HOLD = b"\x66" * 800
+"""What a caller hears who waits for a colleague."""
+
+
+def transfer_plan(method="auto", **times):
+    return TransferPlan(
+        method=method, trunk=None, ours="+12025550100", numbers=frozenset({"+12125551234", "+12125559999"}),
+        **{"ring_s": 5.0, "decide_s": 5.0, "bridge_max_s": 60.0, **times},
+    )  # fmt: skip
 
 
 class HandTools:
@@ -41,7 +53,16 @@ class HandTools:
 class Scene:
     """One bridged call under a test's hands."""
 
-    def __init__(self, *, transfer=None, safety_net_s=5.0, max_duration_s=None, greeting="Greet."):
+    def __init__(
+        self,
+        *,
+        transfer=None,
+        safety_net_s=5.0,
+        max_duration_s=None,
+        greeting="Greet.",
+        method="refer",
+        **times,
+    ):
         self.leg = HandLeg(transfer=transfer)
         self.session = HandSession()
         self.policy = CallPolicy()
@@ -53,8 +74,15 @@ class Scene:
         self.now = 100.0
         self.unheard_ms = 0.0
         report = Report(bus, "call-1", lambda: self.now)
+        self.dialler = HandDialler()
+        self.transfers = Transfers(
+            leg=self.leg, dialler=self.dialler, plan=transfer_plan(method, **times), report=report
+        )
+        self.audited = []
         self.ending = Ending(
             leg=self.leg, session=self.session, policy=self.policy, state=self.state, report=report,
+            transfers=self.transfers, hold=HOLD,
+            on_transfer=lambda request, outcome: self.audited.append((request.number, outcome)),
             unheard_ms=lambda: self.unheard_ms, safety_net_s=safety_net_s,
         )  # fmt: skip
         self.bridge = Bridge(

@@ -23,7 +23,7 @@ from gateway.legs.refusal import Refusal
 from gateway.store.memory import LogAudit, MemoryLedger
 from providers.errors import ProviderRejected, ProviderUnavailable, SessionLost
 from providers.types import AudioDelta, AudioDone, ToolCallsRequested
-from tests.gateway.calls.doubles import HandLeg, HandSession, Watcher
+from tests.gateway.calls.doubles import HandDialler, HandLeg, HandSession, Watcher
 from tools import OrganizationSettings, ToolBuilders
 from tools.ports import PortError
 from tools.types import ToolCall
@@ -106,7 +106,10 @@ class House:
             tools=AgentToolConfig.model_validate(tools),
             providers=self.providers,
             builders=ToolBuilders(sources or Sources()),
+            trunk_methods={"lab": "refer"},
+            transfer_numbers=frozenset(),
         )
+        self.dialler = HandDialler()
         self.admission = Admission(2, {"lab": None})
         self.bus = EventBus()
         self.watcher = Watcher(self.bus)
@@ -120,6 +123,7 @@ class House:
                 prompts=Prompts(),
                 audit=LogAudit(lambda event, **fields: self.audit.append(fields)),
                 ledger=MemoryLedger(),
+                dialler=self.dialler,
             ),
         )
 
