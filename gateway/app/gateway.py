@@ -35,8 +35,12 @@ from gateway.calls.prompts import Prompts
 from gateway.calls.recording import Recorder
 from gateway.calls.routing import Router
 from gateway.calls.switchboard import Switchboard
+from gateway.legs.base import CallInfo, CallLeg
+from gateway.legs.dialler import TrunkDialler
 from gateway.legs.peer import PeerContext, figures_of
+from gateway.legs.refusal import Refusal
 from gateway.legs.registrar import Registrar
+from gateway.legs.routes import TrunkRoutes
 from gateway.legs.sip_line import LineSettings, SipLine
 from gateway.legs.sip_trace import SipTrace, Traced
 from gateway.legs.trunks import TrunkTable
@@ -91,14 +95,6 @@ class Gateway:
         # A look-up service's session cookie must not travel from one caller to the next.
         no_cookies = CookieJar(DefaultCookiePolicy(allowed_domains=[]))
         self._http = httpx2.AsyncClient(trust_env=False, cookies=no_cookies)
-        services = Services(
-            clock=self.clock,
-            bus=self.bus,
-            prompts=Prompts(),
-            audit=LogAudit(log.info),
-            ledger=MemoryLedger(),
-        )
-        self.switchboard = Switchboard(self._plans(settings), _admission(settings), services)
         self.ua = UserAgent(_ua_settings(settings), lambda: secrets.token_hex(8))
         self.line = SipLine(
             ua=self.ua,
@@ -107,8 +103,8 @@ class Gateway:
             clock=self.clock,
             trunks=TrunkTable(trunks.entries(settings)),
             settings=_line_settings(settings),
-            admit=self.switchboard.admit,
-            on_leg=self.switchboard.take,
+            admit=self._admit,
+            on_leg=self._take,
             on_media=self._media_done,
             network=endpoint_settings(settings.server),
             trace=SipTrace(self._traced),
@@ -126,6 +122,23 @@ class Gateway:
             ),
         )
         self.registrar.use(settings.trunks)
+        self.dialler = TrunkDialler(
+            line=self.line,
+            routes=self._routes(settings),
+            pool=self.pool,
+            pacer=self.pacer,
+            clock=self.clock,
+            on_media=self._media_done,
+        )
+        services = Services(
+            clock=self.clock,
+            bus=self.bus,
+            prompts=Prompts(),
+            audit=LogAudit(log.info),
+            ledger=MemoryLedger(),
+            dialler=self.dialler,
+        )
+        self.switchboard = Switchboard(self._plans(settings), _admission(settings), services)
         self.web = WebServer(create_app(self, self.metrics), settings.server.http.listen)
         self._listening = False
         self.metrics.watch(
@@ -240,6 +253,7 @@ class Gateway:
         self.switchboard.use(plans, _admission(settings))
         self.line.use(trunks.entries(settings), _line_settings(settings))
         self.registrar.use(settings.trunks)
+        self.dialler.routes = self._routes(settings)
         self._read_certificates(settings)
         self.recorder.use(settings.storage.recordings)
         self.line.trace(wanted=_traces(settings))
@@ -260,6 +274,17 @@ class Gateway:
         self.bus.publish(
             SipMessage(call_id, at, seen.sent, seen.transport, seen.local, seen.remote, seen.text)
         )
+
+    # The line is made before the switchboard, whose calls dial over it.
+
+    def _admit(self, info: CallInfo) -> Refusal | None:
+        return self.switchboard.admit(info)
+
+    def _take(self, leg: CallLeg) -> None:
+        self.switchboard.take(leg)
+
+    def _routes(self, settings: Settings) -> TrunkRoutes:
+        return TrunkRoutes(settings.trunks, self.registrar.contact, self.line.flows)
 
     def _media_done(self, figures: MediaStatistics) -> None:
         quality = figures.quality

@@ -18,6 +18,8 @@ from gateway.net.media_stream import MediaStatistics
 from gateway.net.pacer import Pacer
 from gateway.net.ports import PortPool, PortsExhausted
 from gateway.sdp import NotAcceptable
+from gateway.sip.errors import LocalProtocolError
+from gateway.sip.flow import Flow
 from gateway.sip.target import Target
 from providers.types import AudioFormat
 
@@ -28,6 +30,10 @@ class Line(Signalling, Dialling, Protocol):
     """What both kinds of legs ask of the line that carries them."""
 
     settings: LineSettings
+
+    def media_host(self, flow: Flow) -> str:
+        """The address on which media with the peer of a flow is to be bound."""
+        ...
 
 
 class TrunkDialler:
@@ -74,7 +80,11 @@ class TrunkDialler:
         except Unroutable as error:
             raise CannotDial("no_route", str(error)) from error
         leg = self._build(route, target, destination, caller, number, line)
-        await leg.call(self._line, target)
+        try:
+            await leg.call(self._line, target)
+        except LocalProtocolError as error:
+            leg.abandon()
+            raise CannotDial("no_route", str(error)) from error
         return leg
 
     def _route(self, came_over: str, trunk: str | None) -> OutboundRoute | None:
@@ -93,11 +103,11 @@ class TrunkDialler:
         line: AudioFormat,
     ) -> OutgoingLeg:
         settings = self._line.settings
-        host = settings.public_host or target.flows[0].local[0]
+        host = target.flows[0].local[0]
         # The caller's own codec first: then the two lines need no conversion.
         codecs = sorted(route.codecs, key=lambda name: name.lower() != line.encoding)
         try:
-            lease = self._pool.lease(self._clock())
+            lease = self._pool.lease(self._clock(), self._line.media_host(target.flows[0]))
         except PortsExhausted as error:
             raise CannotDial("overloaded", str(error)) from error
         try:

@@ -51,6 +51,10 @@ class OutgoingLeg(SipLeg):
         self._answered = asyncio.get_running_loop().create_future()
         self._call = dialling.invite(self, target, self._description.local())
 
+    def abandon(self) -> None:
+        """Give back what the leg holds; nothing was sent."""
+        super().handle(sip.CallEnded(self._call, by_peer=False, reason="local"))
+
     async def answer(self) -> None:
         """Return when the peer has answered; raises :exc:`LegGone` when it never will."""
         if self._answered is None or not await asyncio.shield(self._answered):

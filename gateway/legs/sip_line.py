@@ -188,6 +188,9 @@ class SipLine:
         self.endpoint.settle()
         return call
 
+    def media_host(self, flow: Flow) -> str:
+        return self.endpoint.media_host(flow)
+
     def cancel(self, call: str) -> None:
         self._ua.cancel(call, now=self._clock())
         self.endpoint.settle()
