@@ -8,6 +8,7 @@ WebSocket (RFC 7118).
 from __future__ import annotations
 
 import asyncio
+import errno
 import socket
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ from gateway.sip.stream import FramingError, StreamFramer
 
 PING = b"\r\n\r\n"
 """Asks for a sign of life (RFC 5626, section 3.5.1)."""
+PONG = b"\r\n"
+"""Gives one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +93,8 @@ class Connection(asyncio.Protocol):
         self._framer = StreamFramer()
         self._transport: asyncio.Transport | None = None
         self._resume: asyncio.TimerHandle | None = None
-        self._pinged_at: float | None = None
+        self._pinged_at = 0.0
+        self._unanswered_since: float | None = None
         self._pongs = False
         self.number = number
         self.domain = domain
@@ -144,7 +148,8 @@ class Connection(asyncio.Protocol):
         self._transport = None
         if self._resume is not None:
             self._resume.cancel()
-        if self._tls is not None and not self._tls.established and not self.failure:
+        admitted = self.opened_at > 0
+        if admitted and self._tls is not None and not self._tls.established and not self.failure:
             self._fail_tls("the peer closed the connection" if exc is None else str(exc))
         self.ready.set()
         self.closed.set()
@@ -162,14 +167,21 @@ class Connection(asyncio.Protocol):
         self.heard_at = self._owner.now()
         if self._tls is not None:
             data = self._run_tls(self._tls, data)
-        if self._pinged_at is not None and data:
-            self._pinged_at, self._pongs = None, True
+        if self._unanswered_since is not None and data:
+            self._unanswered_since, self._pongs = None, True
+            data = self._without_pong(data)
         if self._websocket is not None:
             self._take_frames(self._websocket, data)
         else:
             self._take_stream(data)
         if self._tls is not None and self._tls.finished:
             self.close()
+
+    def _without_pong(self, data: bytes) -> bytes:
+        """Take off the answer to our ping: two of them in a row would look like a ping of the peer's."""
+        if self._websocket is None and data.startswith(PONG) and not data.startswith(PING):
+            return data[len(PONG) :]
+        return data
 
     # TLS.
 
@@ -287,13 +299,13 @@ class Connection(asyncio.Protocol):
             self.abort()  # closing would wait for the peer to read
         elif not self.ready.is_set() and now - self.opened_at >= limits.handshake_after:
             self.give_up()
-        elif self._pinged_at is not None and self._pongs and now - self._pinged_at >= limits.pong_after:
+        elif self._pongs and now - (self._unanswered_since or now) >= limits.pong_after:
             self.abort()  # it used to answer
         elif now - self.heard_at >= limits.idle_after:
             self.close()
         elif self.partial_since is not None and now - self.partial_since >= limits.partial_after:
             self.abort()
-        elif self.ready.is_set() and now - max(self.heard_at, self._pinged_at or 0.0) >= limits.ping_after:
+        elif self.ready.is_set() and now - max(self.heard_at, self._pinged_at) >= limits.ping_after:
             self._ping(now)
 
     def _ping(self, now: float) -> None:
@@ -305,6 +317,7 @@ class Connection(asyncio.Protocol):
         else:
             return  # the side that opened a connection keeps it alive
         self._pinged_at = now
+        self._unanswered_since = self._unanswered_since or now
 
     def give_up(self) -> None:
         """End a handshake that took too long."""
@@ -393,7 +406,9 @@ class Connections:
         return self._ports.get(transport) or (5061 if transport in {"tls", "wss"} else 5060)
 
     async def listen(self, transport: Transport, host: str, port: int) -> Address:
-        """Listen on an IP address and return where; raise ``OSError``."""
+        """Listen on an IP address and return where; raise ``OSError``, also where TLS has no certificate."""
+        if transport in {"tls", "wss"} and not self.tls.can_accept:
+            raise OSError(errno.EINVAL, "there is no certificate for it")
         sock = bound_socket(socket.SOCK_STREAM, host, port)
         address: Address = sock.getsockname()[:2]
         listener = Listener(transport, *address)

@@ -49,16 +49,28 @@ class Buckets:
     def __len__(self) -> int:
         return len(self._level)
 
-    def take(self, source: str, now: float) -> float:
-        """Take a token and return 0; when there is none, return after how many seconds there will be."""
+    def take(self, source: str, now: float) -> bool:
+        """Take a token; ``False`` when there is none."""
+        tokens = self._at(source, now)
+        enough = tokens >= 1
+        self._put(source, tokens - 1 if enough else tokens, now)
+        return enough
+
+    def borrow(self, source: str, now: float) -> float:
+        """Take a token that may not be there yet, and return after how many seconds it will be."""
+        tokens = self._at(source, now) - 1
+        self._put(source, tokens, now)
+        return max(0.0, -tokens / self._rate)
+
+    def _at(self, source: str, now: float) -> float:
         tokens, at = self._level.get(source, (self._burst, now))
-        tokens = min(self._burst, tokens + (now - at) * self._rate)
-        wait = 0.0 if tokens >= 1 else (1 - tokens) / self._rate
-        self._level[source] = (tokens - 1 if wait == 0 else tokens, now)
+        return min(self._burst, tokens + (now - at) * self._rate)
+
+    def _put(self, source: str, tokens: float, now: float) -> None:
+        self._level[source] = (tokens, now)
         self._level.move_to_end(source)
         if len(self._level) > _SOURCES:
             self._level.popitem(last=False)
-        return wait
 
 
 class Gate:
@@ -94,7 +106,7 @@ class Gate:
         """Whether a datagram may be read; when not, it is counted and gets no answer."""
         if not self._allowed(host):
             return self._drop("denied", host)
-        if self._messages.take(host, self._clock()) > 0:
+        if not self._messages.take(host, self._clock()):
             return self._drop("flooded", host)
         return not self.is_scan(host, data)
 
@@ -102,13 +114,13 @@ class Gate:
         """Whether a source may connect; asked before a byte is read."""
         if not self._allowed(host):
             return self._drop("denied", host)
-        if self._connections.take(host, self._clock()) > 0:
+        if not self._connections.take(host, self._clock()):
             return self._drop("flooded", host)
         return True
 
     def pause_for(self, host: str) -> float:
         """Count a message of a connection; return for how many seconds no further one may be read."""
-        wait = self._messages.take(host, self._clock())
+        wait = self._messages.borrow(host, self._clock())
         if wait > 0:
             self._drop("flooded", host)
         return wait

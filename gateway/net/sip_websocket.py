@@ -107,6 +107,9 @@ class WebSocketFramer:
             self._protocol.send_close(1001)
 
     def _shake_hands(self, request: Request) -> None:
+        if self._protocol.eof_sent:  # what came behind the request has ended it already
+            self.failure = "the handshake is followed by something else"
+            return
         response = self._protocol.accept(request)
         self._protocol.send_response(response)
         if response.status_code != 101:

@@ -48,6 +48,11 @@ class TlsContexts:
         self._verified = _client_context(files, verify=True)
         self._unverified = _client_context(files, verify=False)
 
+    @property
+    def can_accept(self) -> bool:
+        """Whether there is a certificate of ours."""
+        return self._server is not None
+
     def accept(self) -> TlsSession:
         """Make the server's side of a session."""
         if self._server is None:

@@ -1,123 +1,15 @@
 """The shell over real sockets on loopback, with the short timers of a test."""
 
 import asyncio
-import itertools
-import re
 import socket
 
 import pytest
 
 from gateway.net.sip_connections import ConnectionLimits
-from gateway.net.sip_endpoint import EndpointSettings, SipEndpoint
 from gateway.sip import events as sip
-from gateway.sip.settings import UaSettings
 from gateway.sip.timers import Timers
-from gateway.sip.ua import UserAgent
+from tests.gateway.net.rig import ANSWER, Gateway, Phone, request, tcp_message
 from tests.kit import sip_text
-
-ANSWER = b"v=0\r\n"
-QUICK = Timers(t1=0.02, t2=0.08, t4=0.1, timer_d=0.1)
-
-
-class Gateway:
-    """A user agent whose application answers every call, on sockets of its own."""
-
-    def __init__(self, *, allow=True, answer=True, timers=QUICK, limits=None, **settings):
-        count = itertools.count(1)
-        self.ua = UserAgent(UaSettings(timers=timers), lambda: f"tk{next(count)}")
-        self.events: list[sip.SipEvent] = []
-        self.answer = answer
-        self.news = asyncio.Event()
-        self.endpoint = SipEndpoint(
-            self.ua,
-            allowed=lambda host: allow,
-            on_event=self.on_event,
-            clock=asyncio.get_running_loop().time,
-            settings=EndpointSettings(connections=limits or ConnectionLimits(), **settings),
-        )
-
-    def now(self) -> float:
-        return asyncio.get_running_loop().time()
-
-    def on_event(self, event):
-        self.events.append(event)
-        self.news.set()
-        if isinstance(event, sip.CallOffered) and self.answer:
-            self.ua.ring(event.call, now=self.now())
-            self.ua.answer(event.call, ANSWER, now=self.now())
-            self.endpoint.settle()  # harmless inside of an event
-
-    async def __aenter__(self):
-        await self.endpoint.listen("udp", "127.0.0.1", 0)
-        await self.endpoint.listen("tcp", "127.0.0.1", 0)
-        (_, *self.udp), (_, *self.tcp) = self.endpoint.addresses
-        return self
-
-    async def __aexit__(self, *_):
-        await self.endpoint.close()
-
-    async def until(self, kind):
-        async with asyncio.timeout(3):
-            while not (found := [event for event in self.events if isinstance(event, kind)]):
-                self.news.clear()
-                await self.news.wait()
-        return found[0]
-
-
-class Phone(asyncio.DatagramProtocol):
-    """A UDP socket with the peer's side."""
-
-    def __init__(self, gateway: Gateway, host="127.0.0.1"):
-        self.gateway = gateway
-        self.host = host
-        self.arrived: asyncio.Queue = asyncio.Queue()
-        self.closed = asyncio.Event()
-
-    def datagram_received(self, data, addr):
-        self.arrived.put_nowait(data)
-
-    def connection_lost(self, exc):
-        self.closed.set()
-
-    def send(self, data: bytes, to=None):
-        self.transport.sendto(data, tuple(to or self.gateway.udp))
-
-    async def receive(self) -> sip_text.Message:
-        async with asyncio.timeout(3):
-            return sip_text.read(await self.arrived.get())
-
-    async def silent(self, after=0.1) -> bool:
-        try:
-            async with asyncio.timeout(after):
-                await self.arrived.get()
-        except TimeoutError:
-            return True
-        return False
-
-    async def __aenter__(self):
-        loop = asyncio.get_running_loop()
-        self.transport, _ = await loop.create_datagram_endpoint(lambda: self, local_addr=(self.host, 0))
-        self.port = self.transport.get_extra_info("sockname")[1]
-        return self
-
-    async def __aexit__(self, *_):
-        self.transport.close()
-        await self.closed.wait()
-
-
-def request(
-    method, place, *, transport="UDP", branch="1", cseq=1, to_tag="", body="", contact=None, rport=";rport"
-):
-    to = "<sip:100@gw>" + (f";tag={to_tag}" if to_tag else "")
-    headers = [
-        ("Via", f"SIP/2.0/{transport} {place};branch=z9hG4bK{branch}{rport}"),
-        ("From", "<sip:me@phone>;tag=f"),
-        ("To", to),
-        ("Call-ID", "c1"),
-        ("CSeq", f"{cseq} {method}"),
-        ("Contact", contact or f"<sip:me@{place};transport={transport.lower()}>"),
-    ]
-    return sip_text.write(f"{method} sip:100@gw SIP/2.0", headers, body)
 
 
 async def test_a_whole_call_over_udp():
@@ -180,13 +72,6 @@ async def test_behind_a_wildcard_the_contact_is_the_address_that_the_peer_reache
 
         shown = f"[{host}]" if ":" in host else host
         assert ok["contact"] == f"<sip:{shown}:{port}>"
-
-
-async def tcp_message(reader) -> sip_text.Message:
-    async with asyncio.timeout(3):
-        head = await reader.readuntil(b"\r\n\r\n")
-        length = int(re.search(rb"Content-Length: (\d+)", head)[1])
-        return sip_text.read(head + await reader.readexactly(length))
 
 
 async def test_a_whole_call_over_one_tcp_connection():
