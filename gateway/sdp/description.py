@@ -65,6 +65,8 @@ class Media:
     host: str | None
     """From the line's own c= or the session's; ``None`` where there is neither."""
     direction: Direction
+    ports: int = 1
+    """How many streams the line stands for, each on a port of its own (``5000/2``)."""
     codecs: tuple[Codec, ...] = ()
     """The formats of an RTP line that have a meaning, in the order of preference."""
     ptime_ms: float | None = None

@@ -103,6 +103,8 @@ def _choose(description: SessionDescription, local: Local, *, answers: bool = Fa
 def _serve(index: int, media: Media, local: Local, *, answers: bool) -> _Served:
     if not media.port:
         raise NotAcceptable("audio line has port 0")
+    if media.ports > 1:
+        raise NotAcceptable(f"audio line wants {media.ports} streams")
     protection = security.accept(media, local) if answers else security.agree(media, local.security)
     name, codec = _codec(media, _ours(local), theirs_first=answers)
     events = _events(media, codec)

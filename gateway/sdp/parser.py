@@ -1,8 +1,9 @@
 """
 Reading session descriptions (RFC 8866), also from peers that bend the grammar.
 
-Broken or unknown lines are skipped and counted as long as v=, o= and the m= lines are usable. Sizes have
-hard caps, because the body comes from the network.
+Broken or unknown lines are skipped and counted as long as v=, o= and the m= lines are usable; what no
+telephone ever writes and no grammar allows (NUL in a line, a payload number beyond 127) is refused. Sizes
+have hard caps, because the body comes from the network.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ def parse(data: bytes) -> SessionDescription:
     if len(data) > MAX_BYTES:
         raise SdpError(f"session description is larger than {MAX_BYTES} bytes")
     # bytes.splitlines knows CR and LF only, as the grammar does; str.splitlines knows eight more.
-    lines = [line.decode("utf-8", "surrogateescape") for line in data.replace(b"\0", b"").splitlines()]
+    lines = [_text(line) for line in data.rstrip(b"\0").splitlines()]
     if len(lines) > MAX_LINES:
         raise SdpError(f"session description has more than {MAX_LINES} lines")
     session, media, heads, skipped = _collect(lines)
@@ -115,11 +116,20 @@ def _collect(lines: list[str]) -> tuple[_Section, list[_Section], dict[str, str]
                 current.attributes.append((name.strip(), argument.strip()))
             case "v" | "o" | "s":
                 heads.setdefault(kind, value)
+            case "t" if _number(value.partition(" ")[0], 2**63) is None:
+                raise SdpError(f"t= holds no time: {value[:20]!r}")
             case "t" | "b" | "i" | "u" | "e" | "p" | "r" | "z" | "k":
                 pass  # nothing that a telephone call needs
             case _:
                 skipped += 1
     return session, media, heads, skipped
+
+
+def _text(line: bytes) -> str:
+    """Decode a line; a careless peer may end with NULs, but inside of a line nothing good comes of one."""
+    if b"\0" in line and line.strip(b"\0 \t"):
+        raise SdpError("a line holds NUL")
+    return line.replace(b"\0", b"").decode("utf-8", "surrogateescape")
 
 
 def _host(value: str) -> str | None:
@@ -141,6 +151,7 @@ def _media(section: _Section, session: _Section) -> Media:
     return Media(
         kind=kind.lower(),
         port=_port(port),
+        ports=_number(port.partition("/")[2], 65_535) or 1,
         protocol=protocol,
         formats=tuple(formats),
         host=section.connection or session.connection,
@@ -162,7 +173,7 @@ def _media(section: _Section, session: _Section) -> Media:
 
 def _number(text: str, limit: int) -> int | None:
     """Read a decimal number of ASCII digits up to ``limit``."""
-    if not (text.isascii() and text.isdecimal() and len(text) <= 10):
+    if not (text.isascii() and text.isdecimal() and len(text) <= 20):
         return None
     number = int(text)
     return number if number <= limit else None
@@ -195,11 +206,13 @@ def _codecs(section: _Section, formats: list[str]) -> tuple[Codec, ...]:
 
 
 def _rtpmap(value: str) -> Codec | None:
-    """Read ``101 telephone-event/8000``; ``None`` if it is broken."""
+    """Read ``101 telephone-event/8000``; ``None`` if its codec is broken."""
     text, _, encoding = value.partition(" ")
     parts = encoding.strip().split("/")
     payload_type = _number(text, 127)
-    if payload_type is None or len(parts) < 2 or not parts[0]:
+    if payload_type is None:
+        raise SdpError(f"a=rtpmap names no payload type: {value[:40]!r}")
+    if len(parts) < 2 or not parts[0]:
         return None
     rate = _number(parts[1], 1_000_000)
     channels = _number(parts[2], 255) if len(parts) > 2 else 1

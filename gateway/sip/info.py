@@ -31,8 +31,10 @@ LONGEST_MS: Final = 8_000
 
 _DIGITS: Final = "0123456789*#ABCD"
 _MAX_BODY: Final = 1024
-_SIGNAL = re.compile(r"(?im)^\s*(?:signal|d|event)\s*=\s*(?:digits\s*[=:]\s*)?\"?([0-9a-d*#]|1[0-5])\"?\s*$")
-_DURATION = re.compile(r"(?im)^\s*duration\s*=\s*([0-9]{1,9})\s*$")
+_SIGNAL = re.compile(
+    r"(?im)^[ \t]*(?:signal|d|event)[ \t]*=[ \t]*(?:digits[ \t]*[=:][ \t]*)?\"?([0-9a-d*#]|1[0-5])\"?[ \t]*$"
+)
+_DURATION = re.compile(r"(?im)^[ \t]*duration[ \t]*=[ \t]*([0-9]{1,9})[ \t]*$")
 _BARE = re.compile(r"\s*([0-9a-dA-D*#]|1[0-5])\s*")
 
 

@@ -159,10 +159,11 @@ class _Message:
     @property
     def via(self) -> Via:
         """The topmost Via."""
-        elements = self.headers.elements("Via")
-        if not elements:
+        # Of the first line alone: what is below is not ours, and may be broken.
+        line = self.headers.get("Via")
+        if line is None:
             raise ValueError("no Via")
-        return Via.parse(elements[0])
+        return Via.parse(split_outside(line, ",")[0])
 
     @property
     def cseq(self) -> CSeq:

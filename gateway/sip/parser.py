@@ -87,7 +87,7 @@ def parse_message(
     Args:
         data: A datagram, or one message as framed by :class:`gateway.sip.stream.StreamFramer`.
         stream: Whether it came over TCP, where a request without Content-Length has no end.
-        limits: What is refused with 513.
+        limits: What is refused with 513, or with 413 for the body.
 
     Raises:
         ParseError: for everything that is not a message; nothing else is ever raised.
@@ -197,7 +197,7 @@ def _cut_body(headers: Headers, body: bytes, *, stream: bool, limits: Limits) ->
             raise ParseError("not a Content-Length")
         length = int(text)
     if length > limits.max_body:
-        raise ParseError("the body is too long", status=513)
+        raise ParseError("the body is too long", status=413)
     if length > len(body):
         raise ParseError("the body is shorter than Content-Length")
     return body[:length]

@@ -84,10 +84,10 @@ def write(
 ) -> bytes:
     """Return a message with its Content headers."""
     extra = [("Content-Type", kind)] if body else []
-    lines = [
-        f"{name}: {value}" for name, value in [*headers, *extra, ("Content-Length", str(len(body.encode())))]
-    ]
-    return "\r\n".join([start, *lines, "", body]).encode()
+    content = body.encode("utf-8", "surrogateescape")
+    fields = [*headers, *extra, ("Content-Length", str(len(content)))]
+    lines = [start, *(f"{name}: {value}" for name, value in fields), "", ""]
+    return "\r\n".join(lines).encode("utf-8", "surrogateescape") + content
 
 
 def respond(

@@ -91,7 +91,8 @@ def test_lines_that_are_not_rtp_are_kept_in_order() -> None:
         "m=application 9 TCP/MSRP *",
     )
     assert [line.kind for line in lines] == ["image", "audio", "video", "application"]
-    assert (lines[1].port, lines[1].ptime_ms, lines[1].maxptime_ms) == (4000, 20, 150)
+    assert (lines[1].port, lines[1].ports, lines[1].ptime_ms, lines[1].maxptime_ms) == (4000, 2, 20, 150)
+    assert lines[0].ports == 1
     assert lines[3].formats == ("*",)
 
 
@@ -119,6 +120,10 @@ def test_a_broken_rtpmap_or_ptime_is_as_if_it_were_not_there() -> None:
         (PLAIN + b"m=audio 70000 RTP/AVP 0\r\n", "port"),
         (PLAIN + "m=audio ４０００ RTP/AVP 0\r\n".encode(), "port"),
         (PLAIN + b"m=audio 4000 RTP/AVP" + b" 0" * 65 + b"\r\n", "formats"),
+        (PLAIN + b"m=audio 4000 RTP/AVP 0\r\na=fmtp\0:101 0-16\r\n", "NUL"),
+        (PLAIN + b"m=audio 4000 RTP/AVP 0\r\na=rtpmap:999 X/0\r\n", "payload type"),
+        (PLAIN + b"m=audio 4000 RTP/AVP 0\r\na=rtpmap:\r\n", "payload type"),
+        (PLAIN + b"t=-\r\nm=audio 4000 RTP/AVP 0\r\n", "no time"),
         (PLAIN + b"m=audio 4000 RTP/AVP 0\r\n" * 33, "m= lines"),
         (PLAIN + b"a=x\r\n" * 1024, "lines"),
         (PLAIN + b"a" * 65_536, "larger"),

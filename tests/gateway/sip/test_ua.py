@@ -272,3 +272,12 @@ def test_messages_leave_in_the_order_of_their_making(rig):
 
     assert statuses(rig.sent()) == [100, 180, 200]
     assert all(each.flow.remote == PEER for each in rig.outgoing)
+
+
+@pytest.mark.parametrize("below", ['SIP/2.0/UDP h;branch="open', "SIP/2.0/UDP <h", ",", "nonsense"])
+def test_a_broken_via_below_the_first_is_not_ours_to_judge(rig, below):
+    data = invite(extra=(("Via", below),))
+    assert statuses(rig.feed(data)) == [100]
+    assert statuses(rig.feed(data)) == [100]
+    assert rig.ua.active_calls == 1
+    assert rig.feed(b"SIP/2.0 200 OK\r\n" + data.partition(b"\r\n")[2]) == []
