@@ -180,6 +180,20 @@ async def test_a_rejection(ports, tmp_path, status, phrase):
     assert (ended.reason, ended.status, ended.phrase) == ("rejected", status, phrase)
 
 
+async def test_an_address_where_nobody_listens_is_passed_over_at_once(ports, tmp_path):
+    steps = [expect("INVITE"), reply(200, sdp=30000), expect("ACK"), *HANG_UP]
+    async with Caller() as caller:
+        caller.does = {sip.CallAccepted: caller.bye}
+        with Callee(steps, ports, tmp_path) as callee:
+            await asyncio.sleep(0.3)
+            caller.dial(caller.flow(ports.take(2), "tcp"), caller.flow(callee.port))
+            async with asyncio.timeout(3):
+                ended = await caller.until(sip.CallEnded)
+            outcome = await asyncio.to_thread(callee.wait)
+        assert outcome.clean, outcome.errors
+    assert ended.reason == "local"
+
+
 @pytest.mark.report("BR-024")
 async def test_a_repeated_answer_is_acknowledged_again(ports, tmp_path):
     steps = [expect("INVITE"), reply(200, sdp=30000), expect("ACK"), pause(300)]

@@ -202,6 +202,14 @@ def test_a_cancel_gets_200_and_the_invite_487(rig):
     assert rig.events() == []
 
 
+def test_a_cancel_may_say_why(rig):
+    call = rig.offered()
+    reason = 'SIP;cause=200;text="Call completed elsewhere"'
+    rig.feed(request("CANCEL", extra=(("Reason", reason),)))
+
+    assert rig.events() == [sip.CallEnded(call, by_peer=True, reason="cancel", phrase=reason)]
+
+
 @pytest.mark.report("BR-023")
 def test_a_cancel_that_crosses_the_200_has_no_effect(rig):
     made = rig.answered()

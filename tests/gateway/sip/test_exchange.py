@@ -213,3 +213,15 @@ def test_no_event_holds_a_password(rig):
     rig.feed(rig.from_peer("INVITE", 1, body=OFFER))
 
     assert CREDENTIALS.password not in repr(rig.events()) + repr(target(credentials=CREDENTIALS))
+
+
+def test_a_peer_that_wants_ever_longer_sessions_is_not_asked_for_ever(rig):
+    invite, sent = rig.dial(), 0
+    while invite is not None:
+        sent += 1
+        extra = (("Min-SE", str(3600 * sent)),)
+        answers = rig.response(invite, 422, "Session Interval Too Small", tag="c1", extra=extra)
+        invite = next((message for message in answers if message.method == "INVITE"), None)
+
+    assert sent == 4
+    assert [end.status for end in rig.ends()] == [422]
