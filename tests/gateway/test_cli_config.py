@@ -8,7 +8,12 @@ from typer.testing import CliRunner
 from gateway.cli_config import app
 
 EXAMPLES = Path(__file__).parents[2] / "config" / "examples"
-ENVIRON = {"OPENAI_API_KEY": "sk-test-0123456789", "LOOKUP_TOKEN": "t-0123456789"}
+ENVIRON = {
+    "OPENAI_API_KEY": "sk-test-0123456789",
+    "LOOKUP_TOKEN": "t-0123456789",
+    "CARRIER_PASSWORD": "c-0123456789",
+    "PBX_PASSWORD": "p-0123456789",
+}
 
 
 def run(*arguments: str):

@@ -87,6 +87,8 @@ def test_no_dependency_stands_there_unused():
         "google-genai": "google.genai",
         "ruamel.yaml": "ruamel.yaml",
         "prometheus-client": "prometheus_client",
+        "dnspython": "dns",
+        "pyopenssl": "OpenSSL",
     }
     every = imports(*PRODUCT)
     for package in declared() - {"httptools"}:
