@@ -122,6 +122,7 @@ class Gateway:
             ),
         )
         self.registrar.use(settings.trunks)
+        self.line.on_lost = self.registrar.connection_lost
         self.dialler = TrunkDialler(
             line=self.line,
             routes=self._routes(settings),

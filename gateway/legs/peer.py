@@ -19,7 +19,7 @@ from gateway.sip import qualification as reach
 from gateway.sip import registration as reg
 from gateway.sip.errors import LocalProtocolError
 from gateway.sip.events import RequestAnswered
-from gateway.sip.flow import Flow
+from gateway.sip.flow import Address, Flow
 from gateway.sip.message import Headers
 from gateway.sip.own_request import Series
 from gateway.sip.qualification import Qualification, Reach
@@ -114,6 +114,7 @@ class TrunkPeer:
         self._stopping = False
         self._look_up_at = context.clock()
         self._found = True
+        self._ways: set[tuple[str, Address]] = set()
         self._pings, self._registers = Series(context.token), Series(context.token)
         self._registration = (
             Registration(user=context.token(), expires=settings.register_expires_s, spread=context.spread)
@@ -159,6 +160,12 @@ class TrunkPeer:
             self._registration.stop()
         self._wake.set()
 
+    def connection_lost(self, flow: Flow) -> None:
+        """Hear that a connection of ours is gone, perhaps one to this peer."""
+        if self._registration is not None and (flow.transport, flow.remote) in self._ways:
+            self._registration.renew(now=self._context.clock())
+            self._wake.set()
+
     async def run(self) -> None:
         """Keep in touch until :meth:`stop` is done."""
         if self._registration is not None:
@@ -176,9 +183,9 @@ class TrunkPeer:
         machines = (self._registration, self._qualification)
         times = [machine.next_timeout() for machine in machines if machine is not None]
         due = min((at for at in (*times, self._look_up_at) if at is not None), default=None)
-        # The clock is the loop's own, as everywhere below.
+        wait = None if due is None else max(due - self._context.clock(), 0.0)
         try:
-            async with asyncio.timeout_at(due):
+            async with asyncio.timeout(wait):
                 await self._wake.wait()
         except TimeoutError:
             pass
@@ -202,6 +209,7 @@ class TrunkPeer:
         flows = await self._context.line.flows(self._peer.domain)
         self._look_up_at = self._context.clock() + (LOOK_UP_S if flows else LOOK_UP_AGAIN_S)
         if flows:
+            self._ways = {(flow.transport, flow.remote) for flow in flows}
             self._context.on_addresses(self.name, {flow.remote[0] for flow in flows})
         elif self._found:
             self._failed(f"{self._peer.domain} has no address")

@@ -10,6 +10,7 @@ import structlog
 from config.trunks import TrunkSettings
 from gateway.legs.peer import PeerContext, PeerStatus, TrunkPeer, status_without_peer
 from gateway.legs.trunks import TrunkTable
+from gateway.sip.flow import Flow
 
 log = structlog.get_logger(__name__)
 
@@ -57,6 +58,11 @@ class Registrar:
                 if peer.contact:
                     self._table.set_contact(name, peer.contact)
                 self._begin(peer)
+
+    def connection_lost(self, flow: Flow) -> None:
+        """Register anew at whoever was at the other end: it may have reached us by that connection alone."""
+        for peer in self._peers.values():
+            peer.connection_lost(flow)
 
     async def run(self) -> None:
         """Own the peers' tasks until :meth:`stop`; returns when every registration was taken away."""

@@ -114,7 +114,10 @@ class SipLine:
             clock=clock,
             settings=network,
             verify=trunks.verifies,
+            on_lost=self._lost,
         )
+        self.on_lost: Callable[[Flow], None] | None = None
+        """Hears of each connection of ours that is gone."""
 
     def use(self, trunks: Mapping[str, TrunkEntry], settings: LineSettings) -> None:
         """Take a new configuration; legs that exist keep what they began with."""
@@ -159,6 +162,10 @@ class SipLine:
     def answer_refer(self, call: str, status: int) -> None:
         self._ua.answer_refer(call, status, now=self._clock())
         self.endpoint.settle()
+
+    def _lost(self, flow: Flow) -> None:
+        if self.on_lost is not None:
+            self.on_lost(flow)
 
     # Requests of ours out of dialog (gateway.legs.peer.Line).
 

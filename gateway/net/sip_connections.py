@@ -110,6 +110,11 @@ class Connection(asyncio.Protocol):
         self.closed = asyncio.Event()
 
     @property
+    def is_ours(self) -> bool:
+        """Whether we have opened it."""
+        return self._listener is None
+
+    @property
     def usable(self) -> bool:
         """Whether a message can be sent."""
         return self._transport is not None and not self._transport.is_closing() and self.ready.is_set()
@@ -356,6 +361,10 @@ def notice_death(sock: socket.socket | None) -> None:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 30_000)
 
 
+def unnoticed(flow: Flow) -> None:
+    """For who has nothing to do when a connection is gone."""
+
+
 class Connections:
     """
     All connections of an endpoint.
@@ -367,6 +376,7 @@ class Connections:
         limits: Caps and time-outs.
         tls: What TLS sessions are made from; may be replaced at any time, for new ones.
         origins: Web sites whose pages may open a WebSocket.
+        on_lost: Hears of each connection of ours that is gone, whoever ended it.
     """
 
     def __init__(
@@ -378,7 +388,9 @@ class Connections:
         limits: ConnectionLimits,
         tls: TlsContexts,
         origins: Sequence[str] = (),
+        on_lost: Callable[[Flow], None] = unnoticed,
     ) -> None:
+        self._on_lost = on_lost
         self.gate = gate
         self.advertise = advertise
         self.on_message = on_message
@@ -465,7 +477,9 @@ class Connections:
         return True
 
     def forget(self, connection: Connection) -> None:
-        self._open.pop(connection.number, None)
+        """Take a connection out that is gone; called once for each, also for those that were not let in."""
+        if self._open.pop(connection.number, None) is not None and connection.is_ours:
+            self._on_lost(connection.flow)
 
     async def close(self) -> None:
         """Cut all connections and stop listening."""

@@ -20,7 +20,7 @@ from gateway.net import stun
 from gateway.net.lookup import Dns
 from gateway.net.public_address import PublicAddress, SeenByStun, source_of
 from gateway.net.resolver import Place, Resolver
-from gateway.net.sip_connections import ConnectionLimits, Connections
+from gateway.net.sip_connections import ConnectionLimits, Connections, unnoticed
 from gateway.net.sip_gate import Gate, GateLimits
 from gateway.net.sip_outbox import Outbox
 from gateway.net.sip_udp import UdpSocket, bound_socket
@@ -77,6 +77,7 @@ class SipEndpoint:
         clock: Seconds, monotonic; the loop's own time.
         settings: Read once, but for :meth:`use_tls`. Raises ``OSError`` for a certificate of no use.
         verify: Whether a peer that we connect to, known by its IP address, must show the right certificate.
+        on_lost: Hears of each connection of ours that is gone while the endpoint lives.
     """
 
     def __init__(
@@ -88,6 +89,7 @@ class SipEndpoint:
         clock: Callable[[], float],
         settings: EndpointSettings | None = None,
         verify: Callable[[str], bool] = _everybody,
+        on_lost: Callable[[Flow], None] = unnoticed,
     ) -> None:
         self._ua = ua
         self.tap: Tap | None = None
@@ -95,6 +97,7 @@ class SipEndpoint:
         self._on_event = on_event
         self._settings = settings = settings or EndpointSettings()
         self._verify = verify
+        self._on_lost = on_lost
         self._gate = Gate(allowed, clock, settings.gate)
         self._resolver = Resolver(
             Dns(settings.dns, clock), ("tcp", "tls"), lambda top: secrets.randbelow(top + 1)
@@ -230,6 +233,7 @@ class SipEndpoint:
                 limits=self._settings.connections,
                 tls=self._tls,
                 origins=self._settings.origins,
+                on_lost=self._lost,
             )
             self._outbox = Outbox(
                 loop=self._loop,
@@ -285,6 +289,10 @@ class SipEndpoint:
             self.settle()
 
     # Out.
+
+    def _lost(self, flow: Flow) -> None:
+        if not self._closed:
+            self._on_lost(flow)
 
     def _failed(self, outgoing: Outgoing) -> None:
         if self._loop is not None and not self._closed:

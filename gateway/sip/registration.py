@@ -125,6 +125,7 @@ class Registration:
         self._due: float | None = None
         self._ends: float | None = None
         self._seen: tuple[str, int] | None = None
+        self._registered_at = 0.0
         self._renew = False
         self._was_refused = False
         self._to_send: list[Register] = []
@@ -173,7 +174,10 @@ class Registration:
         """
         if self._awaited is not None:
             self._renew = True  # the REGISTER that is under way may have gone down with it
-        elif self.is_valid or (self.state is RegistrationState.FAILED and not self._was_refused):
+        elif self.is_valid:
+            # Some registrars close each connection when they have answered: not at once again, then.
+            self._due = max(now, self._registered_at + BASE_S)
+        elif self.state is RegistrationState.FAILED and not self._was_refused:
             self._due = now
 
     def answered(self, status: int, reason: str, headers: Headers, *, now: float) -> None:
@@ -189,7 +193,7 @@ class Registration:
         if 200 <= status < 300:
             self._succeed(headers, now)
             if renew:
-                self._due = now
+                self.renew(now=now)
         elif status == 423 and (least := _seconds(headers.get("Min-Expires"))) and least > self._expires:
             self._expires = min(int(least), MAX_EXPIRES)
             self._send(self._expires)
@@ -229,6 +233,7 @@ class Registration:
             return
         was, self.state = self.state, RegistrationState.REGISTERED
         self._failures = 0
+        self._registered_at = now
         self._ends = now + granted
         self._due = now + refresh_after(granted)
         if was is not RegistrationState.REGISTERED:

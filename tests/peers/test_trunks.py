@@ -191,3 +191,19 @@ def test_a_changed_trunk_is_registered_anew_and_the_old_contact_taken_away(fake_
             seen[request[0].uri("to")] = request[0]["expires"]
             registrar.grant(request, 600)
         assert seen == {"sip:200@pbx.example": "0", "sip:201@pbx.example": "600"}
+
+
+def test_over_tcp_a_connection_that_is_cut_is_registered_on_anew(fake_office, ports):
+    with Registrar(ports, tcp=True) as registrar:
+        address = f"sip:{registrar.sip[0]}:{registrar.sip[1]};transport=tcp"
+        gateway = open_office(fake_office, {"pbx": {**registered_at(registrar.sip), "address": address}})
+        first = registrar.next()
+        assert "transport=tcp" in first[0].uri("contact")
+        registrar.answer(first, 503, "Later", ("Retry-After", "1"))
+        # Nothing is registered, and nothing was refused for good: what was cut is tried again at once.
+        gateway.until(lambda: "trunk.registration_failed" in gateway.log, 5, "failed")
+        registrar.cut()
+        second = registrar.next(5)
+        assert second[1] is not first[1]
+        registrar.grant(second, 600)
+        until_registered(gateway)

@@ -212,13 +212,19 @@ def test_a_refresh_that_is_forbidden_ends_the_registration_at_once():
 
 def test_a_lost_connection_is_registered_anew():
     registration = registered()
-    registration.renew(now=10.0)
-    registration.handle_timeout(now=registration.next_timeout())
+    registration.renew(now=100.0)
+    registration.handle_timeout(now=100.0)
     assert registration.to_send() == [Register(600)]
 
-    registration.renew(now=10.0)  # before the answer: it may have gone down with the connection
-    registration.answered(200, "OK", contact(600), now=11.0)
-    assert registration.next_timeout() == 11.0
+    registration.renew(now=100.5)  # before the answer: it may have gone down with the connection
+    registration.answered(200, "OK", contact(600), now=101.0)
+    assert registration.next_timeout() == 131.0
+
+
+def test_a_registrar_that_closes_each_connection_is_not_asked_without_a_pause():
+    registration = registered()
+    registration.renew(now=0.5)
+    assert registration.next_timeout() == 30.0
 
 
 def test_a_registrar_that_is_back_is_asked_at_once_unless_it_had_refused():
