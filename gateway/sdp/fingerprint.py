@@ -21,7 +21,7 @@ class Setup(Enum):
     ACTPASS = "actpass"
     """Either; the answer decides."""
     HOLDCONN = "holdconn"
-    """Nobody for now."""
+    """Nobody yet."""
 
 
 @dataclass(frozen=True, slots=True)
