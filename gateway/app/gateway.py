@@ -298,6 +298,8 @@ class Gateway:
             refused=counted.refused,
             concealed_ms=counted.concealed_ms,
             underruns=figures.underruns,
+            undecryptable=quality.undecryptable,
+            protection=quality.protection.partition(" ")[0],
         )
         for direction, hearing in (("caller", quality.caller), ("agent", quality.agent)):
             if hearing is not None:

@@ -400,7 +400,6 @@ class SipLeg:
                 "call.media",
                 call_id=self._info.id,
                 underruns=figures.underruns,
-                **figures.security(),
                 dropped=self.dropped_frames,
                 **figures.quality.figures(),
             )

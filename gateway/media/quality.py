@@ -99,11 +99,18 @@ class MediaQuality:
     agent: Hearing | None
     """The agent's voice as the peer heard it, by its own reports; ``None`` without one."""
     statistics: SessionStatistics
+    protection: str = "none"
+    """``none``, or ``sdes`` or ``dtls`` and the suite of SRTP."""
+    undecryptable: int = 0
+    """Packets that were not sent with the key of the call."""
+    replayed: int = 0
+    """Protected packets that had come before, or that were far too old."""
 
-    def figures(self) -> dict[str, Figures | None]:
+    def figures(self) -> dict[str, Figures | str | None]:
         """Return everything by name, for the record of the call."""
         counted = self.statistics
         return {
+            "protection": self.protection,
             "caller": self.caller.figures() if self.caller else None,
             "agent": self.agent.figures() if self.agent else None,
             "counted": {
@@ -119,6 +126,8 @@ class MediaQuality:
                 "refused": counted.refused,
                 "source_moves": counted.source_moves,
                 "stream_changes": counted.stream_changes,
+                "undecryptable": self.undecryptable,
+                "replayed": self.replayed,
             },
         }
 

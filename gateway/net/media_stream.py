@@ -11,7 +11,7 @@ import secrets
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import ip_address
 from typing import TypeAlias
 
@@ -64,15 +64,6 @@ class MediaStatistics:
     quality: MediaQuality
     send_errors: int
     underruns: int
-    protection: str = "none"
-    """``none``, or ``sdes`` or ``dtls`` and the suite of SRTP."""
-    srtp_failures: int = 0
-    """Packets that were not sent with the agreed key."""
-    srtp_replays: int = 0
-
-    def security(self) -> dict[str, str | int]:
-        """Return what a log says of the protection."""
-        return {"protection": self.protection, "srtp_failures": self.srtp_failures}
 
 
 def _ignore_marks() -> None:
@@ -255,12 +246,15 @@ class MediaStream:
 
     def stats(self) -> MediaStatistics:
         """Count everything up to now."""
-        quality, underruns, guard = judge(self._session.statistics()), self._playout.underruns, self._guard
-        if guard is None:
-            return MediaStatistics(quality, self.send_errors, underruns)
-        return MediaStatistics(
-            quality, self.send_errors, underruns, guard.protection, guard.failures, guard.replays
-        )
+        quality, guard = judge(self._session.statistics()), self._guard
+        if guard is not None:
+            quality = replace(
+                quality,
+                protection=guard.protection,
+                undecryptable=guard.failures,
+                replayed=guard.replays,
+            )
+        return MediaStatistics(quality, self.send_errors, self._playout.underruns)
 
     def close(self) -> None:
         """Stop, say goodbye in RTCP, and give everything back; harmless when closed."""

@@ -145,6 +145,12 @@ class Metrics:
         self._delay = self._histogram(
             "trunkline_call_delay_seconds", "One-way delay, as far as it is known.", _DELAY_BUCKETS, "voice"
         )
+        self._protected = self._counter(
+            "trunkline_calls_media", "Calls that had media, by how it was protected.", "protection"
+        )
+        self._undecryptable = self._counter(
+            "trunkline_srtp_packets_undecryptable", "Packets that the agreed SRTP key did not open."
+        )
         self._underruns = self._counter(
             "trunkline_playout_underruns",
             "Times that the agent's audio came too late to go on without a pause.",
@@ -192,8 +198,12 @@ class Metrics:
         refused: int,
         concealed_ms: int,
         underruns: int,
+        undecryptable: int,
+        protection: str,
     ) -> None:
-        """Add what one call's media stream counted."""
+        """Add what one call's media stream counted; ``protection`` is ``none``, ``sdes`` or ``dtls``."""
+        self._protected.labels(protection).inc()
+        self._undecryptable.inc(undecryptable)
         self._rtp_refused.inc(refused)
         self._concealed.inc(concealed_ms / 1000)
         self._underruns.inc(underruns)

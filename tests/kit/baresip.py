@@ -20,6 +20,7 @@ from tests.kit.sound import Pcm
 from tests.kit.udp import Address
 
 MODULES = "/usr/lib/baresip/modules"
+MODULE_OF = {"srtp": "srtp.so", "srtp-mand": "srtp.so", "srtp-mandf": "srtp.so", "dtls_srtp": "dtls_srtp.so"}
 CONFIG = """\
 poll_method epoll
 sip_listen 127.0.0.1:{sip}
@@ -34,6 +35,7 @@ auplay_srate 8000
 ausrc_channels 1
 auplay_channels 1
 rtp_ports {first}-{last}
+rtcp_mux {mux}
 jitter_buffer_type fixed
 jitter_buffer_delay 1-5
 snd_path {folder}
@@ -42,7 +44,7 @@ module g711.so
 module aufile.so
 module aubridge.so
 module sndfile.so
-module_app account.so
+{module}module_app account.so
 module_app menu.so
 """
 
@@ -56,9 +58,21 @@ class Baresip(Process):
         folder: An empty folder for its configuration and recordings.
         words: What it says from the answer on.
         seconds: When it ends by itself.
+        mediaenc: How it protects its audio, a key of :data:`MODULE_OF`; empty for not at all.
+        mux: Whether it offers RTCP on the port of RTP.
     """
 
-    def __init__(self, uri: str, ports: Ports, folder: Path, *, words: Pcm, seconds: int = 60) -> None:
+    def __init__(
+        self,
+        uri: str,
+        ports: Ports,
+        folder: Path,
+        *,
+        words: Pcm,
+        seconds: int = 60,
+        mediaenc: str = "",
+        mux: bool = False,
+    ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         media = ports.take(8)
@@ -70,9 +84,13 @@ class Baresip(Process):
             last=media + 7,
             folder=folder,
             modules=MODULES,
+            module=f"module {MODULE_OF[mediaenc]}\n" if mediaenc else "",
+            mux="yes" if mux else "no",
         )
         (folder / "config").write_text(config)
-        (folder / "accounts").write_text("<sip:baresip@127.0.0.1>;regint=0;audio_codecs=PCMU\n")
+        encryption = f";mediaenc={mediaenc}" if mediaenc else ""
+        account = f"<sip:baresip@127.0.0.1>;regint=0;audio_codecs=PCMU{encryption}\n"
+        (folder / "accounts").write_text(account)
         (folder / "contacts").touch()
         command = ["baresip", "-f", str(folder), "-e", f"/dial {uri}", "-t", str(seconds)]
         super().__init__(command, folder / "baresip.log")

@@ -270,7 +270,7 @@ class Phone:
         if not self.media:
             self.media = sip_text.media_address(response.body)
             self.next_frame = time.monotonic()
-        self._send_request("ACK")
+        self._send_request("ACK", cseq=response.cseq)
 
     def _answer_refer(self, message: Message, source: Address) -> None:
         self.sip.sendto(sip_text.respond(message, self.refer.status, "Refer answered"), source)
@@ -295,13 +295,14 @@ class Phone:
         extra: Iterable[tuple[str, str]] = (),
         body: str = "",
         kind: str = "application/sdp",
+        cseq: int = 0,
     ) -> None:
         host, port = self.sip.getsockname()
         dialog = self.dialog
         first = f"sip:{self.called}@{self.gateway[0]}:{self.gateway[1]}"
         target = first if branch else dialog.target or first
         to = f"<{first}>" + (f";tag={dialog.remote_tag}" if dialog.remote_tag and method != "CANCEL" else "")
-        cseq = 1 if method in ("INVITE", "ACK", "CANCEL") else dialog.cseq
+        cseq = cseq or (1 if method in ("INVITE", "ACK", "CANCEL") else dialog.cseq)
         headers = [
             ("Via", f"SIP/2.0/UDP {host}:{port};rport;branch={branch or sip_text.branch()}"),
             ("Max-Forwards", "70"),
@@ -337,6 +338,9 @@ class Phone:
             marker=marker,
         )
         self.sequence += 1
+        self._send_packet(packet)
+
+    def _send_packet(self, packet: bytes) -> None:
         if self.media:
             self.rtp.sendto(packet, self.media)
 

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 
+import numpy as np
 import pytest
 
 from gateway.net.dtls import Certificate, DtlsHandshake, State
 from gateway.sdp import Fingerprint, Suite
-from tests.kit.ports import Ports
+from tests.kit import sound
+from tests.kit.baresip import Baresip
+from tests.kit.hear import hear
+from tests.kit.office import NUMBER, Office, recording
+from tests.kit.secure_phone import SUITES, SecurePhone
 from tests.kit.udp import udp
 
 pytestmark = pytest.mark.peers
-
-
-@pytest.fixture
-def ports():
-    with Ports() as found:
-        yield found
 
 
 @pytest.mark.parametrize(
@@ -75,3 +75,155 @@ def test_openssls_own_client_comes_to_the_same_keys(tmp_path, ports, profile, su
     assert passive.keys[0].suite is suite
     assert passive.keys[1].key == material[:size] + material[2 * size :][: suite.salt_bytes]  # the client's
     assert passive.keys[0].key == material[size : 2 * size] + material[2 * size + suite.salt_bytes :]
+
+
+GREETING, FAREWELL, THANKS = (recording(name) for name in ("greeting", "farewell", "caller_thanks"))
+
+
+def kept(office: Office) -> tuple[dict[str, object], sound.Pcm]:
+    """Return the record of the one call, and the caller's side of its recording."""
+    office.stack.close()
+    (path,) = (office.folder / "recordings").glob("*/call.json")
+    record = json.loads(path.read_text())
+    return record, sound.read(path.with_name(record["audio"]["file"]))
+
+
+@pytest.mark.parametrize(
+    ("mediaenc", "mux", "protection"),
+    [
+        ("srtp", False, "sdes"),
+        ("srtp-mand", True, "sdes"),
+        ("dtls_srtp", True, "dtls"),
+        ("dtls_srtp", False, "dtls"),
+    ],
+)
+def test_baresip_and_the_agent_hear_each_other_protected(
+    fake_office, tmp_path, mediaenc, mux, protection
+) -> None:
+    gateway = fake_office.open("farewell", trunk={"srtp": "required"})
+    words = np.concatenate((sound.silence(len(GREETING) / 8000 + 0.8), THANKS))
+    uri = f"sip:{NUMBER}@{gateway.sip[0]}:{gateway.sip[1]}"
+    folder = tmp_path / "baresip"
+    with Baresip(uri, fake_office.ports, folder, words=words, mediaenc=mediaenc, mux=mux) as baresip:
+        baresip.wait_for("Call established", 10)
+        baresip.wait_for("session closed", 25)
+        heard = baresip.heard
+    assert hear(GREETING, heard).whole
+    assert hear(FAREWELL, heard).whole
+    record, caller = kept(fake_office)
+    assert hear(THANKS, caller).whole
+    assert str(record["media"]["protection"]).startswith(protection)
+
+
+def secure(office: Office, gateway, **options: object) -> SecurePhone:
+    return office.stack.enter_context(SecurePhone(gateway.sip, office.ports, called=NUMBER, **options))
+
+
+@pytest.mark.parametrize(
+    ("profile", "suites"),
+    [
+        ("RTP/SAVP", ("AES_CM_128_HMAC_SHA1_80",)),
+        ("RTP/SAVPF", ("AES_CM_128_HMAC_SHA1_32",)),
+        ("RTP/AVP", ("AES_CM_128_HMAC_SHA1_32", "AES_CM_128_HMAC_SHA1_80")),
+        ("RTP/SAVP", tuple(SUITES)),
+    ],
+)
+def test_a_phone_and_the_agent_hear_each_other_by_our_choice(fake_office, profile, suites) -> None:
+    gateway = fake_office.open("farewell")
+    phone = secure(fake_office, gateway, profile=profile, suites=suites)
+    phone.call()
+    phone.until_heard(GREETING, 10, "the greeting")
+    phone.speak(THANKS)
+    phone.wait_for_bye(15)
+    assert hear(FAREWELL, phone.heard()).whole
+    assert phone.undecryptable == 0
+    assert gateway.metrics()['trunkline_calls_media_total{protection="sdes"}'] == 1
+    record, caller = kept(fake_office)
+    assert hear(THANKS, caller).whole
+    assert record["media"]["protection"] == f"sdes {suites[-1]}"
+    assert record["media"]["counted"]["undecryptable"] == 0
+    assert not [key for _, key in phone.offered.values() if key.hex() in gateway.log]
+    assert "inline:" not in gateway.log
+
+
+@pytest.mark.report("BR-080")
+def test_a_call_goes_on_through_reinvites_with_the_same_and_with_new_keys(fake_office) -> None:
+    gateway = fake_office.open("farewell")
+    phone = secure(fake_office, gateway)
+    phone.sequence = 65_480  # wraps in the first second, as after 22 minutes of a long call
+    phone.call()
+    phone.until_heard(GREETING, 10, "the greeting")
+    assert phone.sequence > 65_536
+    assert phone.reinvite().status == 200
+    phone.listen(0.3)
+    phone.renew(("AES_CM_128_HMAC_SHA1_80",))
+    assert phone.reinvite().status == 200
+    phone.speak(THANKS)
+    phone.wait_for_bye(15)
+    assert hear(FAREWELL, phone.heard()).whole
+    record, caller = kept(fake_office)
+    assert hear(THANKS, caller).whole
+    # What is on its way while the keys change may be lost, and no more.
+    assert record["media"]["counted"]["undecryptable"] + phone.undecryptable <= 10
+
+
+def test_with_a_wrong_key_a_call_is_silent_and_ends_and_the_next_one_is_served(fake_office) -> None:
+    gateway = fake_office.open("farewell", server={"sip": {"media_timeout_s": 2}})
+    liar = secure(fake_office, gateway, lies=True)
+    liar.call()
+    liar.say(THANKS)
+    liar.wait_for_bye(15)
+    honest = secure(fake_office, gateway)
+    honest.call()
+    honest.until_heard(GREETING, 10, "the greeting")
+    honest.hang_up()
+    fake_office.stack.close()
+    files = (fake_office.folder / "recordings").glob("*/call.json")
+    records = [json.loads(path.read_text()) for path in files]
+    assert sorted(record["reason"] for record in records) == ["bye", "media_lost"]
+    (lost,) = [record for record in records if record["reason"] == "media_lost"]
+    assert lost["media"]["counted"]["received"] == 0
+    assert lost["media"]["counted"]["undecryptable"] > 50
+    assert "Traceback" not in gateway.log
+
+
+class DoublingPhone(SecurePhone):
+    """Its network doubles every packet."""
+
+    def _send_packet(self, packet: bytes) -> None:
+        if self.out is not None and self.media:
+            protected = self.out.protect(packet)
+            for _ in range(2):
+                self.rtp.sendto(protected, self.media)
+
+
+def test_packets_that_come_twice_are_heard_once(fake_office) -> None:
+    gateway = fake_office.open("farewell")
+    phone = fake_office.stack.enter_context(DoublingPhone(gateway.sip, fake_office.ports, called=NUMBER))
+    phone.call()
+    phone.until_heard(GREETING, 10, "the greeting")
+    phone.speak(THANKS)
+    phone.wait_for_bye(15)
+    record, caller = kept(fake_office)
+    assert hear(THANKS, caller).whole
+    counted = record["media"]["counted"]
+    assert counted["replayed"] > 100
+    assert counted["undecryptable"] == 0
+
+
+@pytest.mark.report("BR-073")
+@pytest.mark.parametrize(
+    ("policy", "profile", "suites", "why"),
+    [
+        ("required", "RTP/AVP", (), "SRTP is required"),
+        ("off", "RTP/SAVP", ("AES_CM_128_HMAC_SHA1_80",), "SRTP is off"),
+        ("optional", "RTP/SAVP", (), "no usable a=crypto line"),
+    ],
+)
+def test_what_the_policy_rules_out_is_refused(fake_office, policy, profile, suites, why) -> None:
+    gateway = fake_office.open("farewell", trunk={"srtp": policy})
+    phone = secure(fake_office, gateway, profile=profile, suites=suites)
+    refusal = phone.dial_and_be_refused()
+    assert refusal.status == 488
+    assert refusal["warning"].startswith("399 ")
+    assert why in refusal["warning"]

@@ -48,7 +48,7 @@ async def test_protected_audio_goes_both_ways(line, suite) -> None:
     heard = [RtpPacket.parse(secure.into.unprotect(data)) for data in line.peer.received[:3]]
     assert [packet.payload for packet in heard] == [b"\x11" * 160, b"\x11" * 160, b"\xff" * 160]
     figures = line.stream.stats()
-    assert (figures.protection, figures.srtp_failures) == (f"sdes {suite}", 0)
+    assert (figures.quality.protection, figures.quality.undecryptable) == (f"sdes {suite}", 0)
 
 
 @pytest.mark.report("BR-080")
@@ -65,7 +65,7 @@ async def test_a_call_goes_on_through_a_reinvite_after_its_numbers_have_wrapped(
     await line.peer.until(lambda: any(audio == b"\x03" * 160 for audio, _ in line.audio))
     await other.until(lambda: bool(other.received))
     assert secure.into.unprotect(other.received[0])
-    assert line.stream.stats().srtp_failures == 0
+    assert line.stream.stats().quality.undecryptable == 0
 
 
 async def test_with_a_wrong_key_there_is_no_audio_and_the_loss_is_told(lines) -> None:
@@ -79,7 +79,7 @@ async def test_with_a_wrong_key_there_is_no_audio_and_the_loss_is_told(lines) ->
     assert [type(event) for event in line.events] == [MediaLost]
     assert line.audio == []
     figures = line.stream.stats()
-    assert (figures.srtp_failures, figures.quality.statistics.received) == (10, 0)
+    assert (figures.quality.undecryptable, figures.quality.statistics.received) == (10, 0)
 
 
 async def test_reports_share_the_port_of_rtp_where_both_agreed(lines) -> None:
@@ -118,7 +118,7 @@ async def test_two_streams_shake_hands_by_dtls_and_hear_each_other(lines, mux) -
     for line in (ours, theirs):
         await line.peer.until(lambda line=line: len(line.audio) >= 5)
         assert [audio for audio, _ in line.audio[:5]] == [b"\x11" * 160] * 5  # nothing was said too early
-        assert line.stream.stats().protection == "dtls AEAD_AES_256_GCM"
+        assert line.stream.stats().quality.protection == "dtls AEAD_AES_256_GCM"
 
 
 async def test_a_failed_handshake_is_told_and_nothing_is_sent_in_the_clear(lines) -> None:

@@ -44,8 +44,28 @@ def test_what_happens_in_calls_is_counted():
     metrics.tool_answered("end_call", "ok")
     metrics.tool_answered("end_call", "denied")
     metrics.barged_in()
-    metrics.rtp_finished(received=10, sent=20, lost=3, late=1, refused=200, concealed_ms=60, underruns=2)
-    metrics.rtp_finished(received=1, sent=2, lost=0, late=0, refused=0, concealed_ms=0, underruns=0)
+    metrics.rtp_finished(
+        received=10,
+        sent=20,
+        lost=3,
+        late=1,
+        refused=200,
+        concealed_ms=60,
+        underruns=2,
+        undecryptable=4,
+        protection="sdes",
+    )
+    metrics.rtp_finished(
+        received=1,
+        sent=2,
+        lost=0,
+        late=0,
+        refused=0,
+        concealed_ms=0,
+        underruns=0,
+        undecryptable=0,
+        protection="none",
+    )
     metrics.call_heard("caller", mos=4.36, missing=0.03, jitter_ms=12.0, delay_ms=80.0)
     metrics.event_dropped("recorder")
     found = figures(metrics)
@@ -58,6 +78,9 @@ def test_what_happens_in_calls_is_counted():
     assert found["trunkline_rtp_packets_total{direction=in}"] == 11
     assert found["trunkline_rtp_packets_total{direction=out}"] == 22
     assert found["trunkline_rtp_packets_lost_total{}"] == 3
+    assert found["trunkline_calls_media_total{protection=sdes}"] == 1
+    assert found["trunkline_calls_media_total{protection=none}"] == 1
+    assert found["trunkline_srtp_packets_undecryptable_total{}"] == 4
     assert found["trunkline_rtp_packets_late_total{}"] == 1
     assert found["trunkline_rtp_packets_refused_total{}"] == 200
     assert found["trunkline_rtp_concealed_seconds_total{}"] == 0.06
