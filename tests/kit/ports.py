@@ -27,18 +27,17 @@ class Ports:
         self.next = self.end = 0
 
     def take(self, count: int = 1) -> int:
-        """Return the first of ``count`` free ports that follow each other; it is even. At most 200."""
+        """Return the first of ``count`` free ports that follow each other; it is even."""
         self.next += self.next % 2
         if self.next + count > self.end:
-            self.next = self._lease()
-            self.end = self.next + SIZE
+            blocks = -(-count // SIZE)
+            self.next = self._lease(blocks)
+            self.end = self.next + SIZE * blocks
         self.next += count
         return self.next - count
 
     def close(self) -> None:
-        for lock in self.locks:
-            lock.close()
-        self.locks.clear()
+        close(self.locks)
         self.next = self.end = 0
 
     def __enter__(self) -> Ports:
@@ -49,20 +48,34 @@ class Ports:
     ) -> None:
         self.close()
 
-    def _lease(self) -> int:
+    def _lease(self, blocks: int) -> int:
+        """Lock and return the first of so many blocks in a row."""
         LOCKS.mkdir(exist_ok=True)
+        row: list[IO[bytes]] = []
         for start in range(FIRST, LAST, SIZE):
-            lock = (LOCKS / str(start)).open("wb")
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                lock.close()
+            lock = self._lock(start)
+            if lock is None:
+                close(row)
                 continue
-            if all(self._free(port) for port in range(start, start + SIZE)):
-                self.locks.append(lock)
-                return start
-            lock.close()
+            row.append(lock)
+            if len(row) == blocks:
+                self.locks += row
+                return start - SIZE * (blocks - 1)
+        close(row)
         raise RuntimeError("no block of free ports")
+
+    def _lock(self, start: int) -> IO[bytes] | None:
+        """Lock one block; ``None`` when somebody has it, or a port of it."""
+        lock = (LOCKS / str(start)).open("wb")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.close()
+            return None
+        if all(self._free(port) for port in range(start, start + SIZE)):
+            return lock
+        lock.close()
+        return None
 
     def _free(self, port: int) -> bool:
         for kind in (socket.SOCK_DGRAM, socket.SOCK_STREAM):
@@ -72,3 +85,10 @@ class Ports:
                 except OSError:
                     return False
         return True
+
+
+def close(locks: list[IO[bytes]]) -> None:
+    """Give blocks back."""
+    for lock in locks:
+        lock.close()
+    locks.clear()

@@ -65,6 +65,7 @@ class Sipp:
         timeout: Seconds after which the run has failed.
         host: SIPp's own address; its family is the target's.
         lost: Percentage of messages, both ways, that SIPp throws away.
+        audio_ports: Whether each call has a port for its audio; without, all have ``[media_port]``.
         write_pcap: Writes what ``caller.pcap`` holds in place of ``audio``.
     """
 
@@ -86,6 +87,7 @@ class Sipp:
         timeout: float = 30.0,
         host: str = "127.0.0.1",
         lost: int = 0,
+        audio_ports: bool = True,
         write_pcap: Callable[[Path], object] | None = None,
     ) -> None:
         self.folder, self.calls, self.timeout = folder, calls, timeout
@@ -96,7 +98,7 @@ class Sipp:
             pcap.write_audio(folder / "caller.pcap", silence(0.02) if audio is None else audio)
         else:
             write_pcap(folder / "caller.pcap")
-        self.media_port = ports.take(STEP * (calls + 1))
+        self.media_port = ports.take(STEP * (calls + 1 if audio_ports else 1))
         self.port = ports.take(2)
         place = f"[{target[0]}]" if ":" in target[0] else target[0]
         command = ["sipp", "-sf", "scenario.xml", f"{place}:{target[1]}", "-nostdin"]

@@ -49,3 +49,20 @@ def test_closing_gives_them_back(count):
     assert first.locks == []
     with Ports() as again:
         assert again.take(count) % 2 == 0
+
+
+def test_many_ports_are_several_blocks_in_a_row():
+    with Ports() as one:
+        one.take()
+        with Ports() as many:
+            first = many.take(5 * SIZE)
+            assert len(many.locks) == 5
+            assert one.take() not in range(first, first + 5 * SIZE)
+        assert many.locks == []
+
+
+def test_more_ports_than_there_are_is_an_error_that_keeps_none():
+    with Ports() as ports:
+        with pytest.raises(RuntimeError, match="no block of free ports"):
+            ports.take(40_000)
+        assert ports.take() > 0
