@@ -1,8 +1,8 @@
 """
 The gateway's SIP alone, as a process: the real user agent on its real endpoint, answering every call at once.
 
-``python answering.py PORT T1_MS`` listens on UDP and TCP of 127.0.0.1. What a call costs in signalling, and what a
-dialog weighs, is measured on it: the sessions with a model and the audio have measurements of their own.
+``python answering.py PORT T1_MS`` listens on UDP and TCP of 127.0.0.1. What a call costs in signalling, and
+what a dialog weighs, is measured on it: sessions with a model and audio have measurements of their own.
 """
 
 from __future__ import annotations
