@@ -52,7 +52,8 @@ class Ports:
         """Lock and return the first of so many blocks in a row."""
         LOCKS.mkdir(exist_ok=True)
         row: list[IO[bytes]] = []
-        for start in range(FIRST, LAST, SIZE):
+        starts = range(FIRST, LAST, SIZE)
+        for start in starts if blocks <= len(starts) else ():
             lock = self._lock(start)
             if lock is None:
                 close(row)

@@ -11,8 +11,9 @@ from tests.kit.ports import Ports
 from tests.sipp.agents import settings
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def ports() -> Iterator[Ports]:
+    """Give ports from a few blocks: one that SIPp used over TCP cannot be had again for a minute."""
     with Ports() as ports:
         yield ports
 
