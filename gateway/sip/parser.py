@@ -16,7 +16,7 @@ from gateway.sip.errors import SipError
 from gateway.sip.fields import CSeq, Via
 from gateway.sip.message import Headers, Request, Response, canonical
 from gateway.sip.text import is_token, split_outside
-from gateway.sip.uri import NameAddr, Uri, scheme_of
+from gateway.sip.uri import NameAddr, SipUri, Uri, scheme_of
 
 _HEAD_END = re.compile(rb"\r?\n\r?\n")
 _REQUEST_LINE = re.compile(r"([A-Za-z0-9\-.!%*_+`'~]+) ([^\s<>]+) SIP/([0-9]+\.[0-9]+)", re.IGNORECASE)
@@ -123,7 +123,8 @@ def _read(head: bytes, body: bytes, *, stream: bool, limits: Limits) -> Request 
     if version != "2.0":
         raise ParseError(f"SIP version {version}", status=505)
     headers = read_headers(lines[1:], limits)
-    scheme_of(uri)
+    if scheme_of(uri) in {"sip", "sips"}:
+        SipUri.parse(uri)
     _check_headers(headers)
     if CSeq.parse(headers.get("CSeq") or "").method != method:
         raise ParseError("the method of CSeq is not that of the request")
