@@ -122,12 +122,13 @@ class StreamReceiver:
     @property
     def expected(self) -> int:
         """Packets that should have come, of all streams that were heard."""
-        return self.received + self.lost
+        return self.received - self.buffer.duplicates + self.lost
 
     @property
     def lost(self) -> int:
-        """Packets that never came, of all streams that were heard."""
-        return max(0, self._past_lost + (self.statistics.lost if self.statistics else 0))
+        """Packets that never came, of all streams; RFC 3550 counts duplicates against them, this does not."""
+        lost = self._past_lost + (self.statistics.lost if self.statistics else 0)
+        return max(0, lost + self.buffer.duplicates)
 
     @property
     def position_ms(self) -> int:

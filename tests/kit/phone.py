@@ -96,6 +96,9 @@ class Phone:
         self.media: Address | None = None
         self.sip = udp(ports.take(2))
         self.rtp = udp(ports.take(2))
+        self.contact: Address = self.sip.getsockname()
+        """Where it says that it is; a relay in between has addresses of its own."""
+        self.offered: Address = self.rtp.getsockname()
         self.queue: deque[bytes] = deque()
         self.agenda: list[tuple[float, Callable[[], None]]] = []
         self.sequence, self.timestamp, self.ssrc = 1, 0, secrets.randbits(32)
@@ -119,7 +122,7 @@ class Phone:
 
     def dial(self) -> None:
         """Send the INVITE and return at once."""
-        host, port = self.rtp.getsockname()
+        host, port = self.offered
         self._send_request(
             "INVITE", body=sip_text.offer(host, port, codecs=(self.codec,)), branch=self.invite_branch
         )
@@ -297,7 +300,7 @@ class Phone:
         kind: str = "application/sdp",
         cseq: int = 0,
     ) -> None:
-        host, port = self.sip.getsockname()
+        host, port = self.contact
         dialog = self.dialog
         first = f"sip:{self.called}@{self.gateway[0]}:{self.gateway[1]}"
         target = first if branch else dialog.target or first
@@ -315,7 +318,11 @@ class Phone:
             ("Allow", "INVITE, ACK, BYE, CANCEL, OPTIONS, REFER, NOTIFY"),
             *extra,
         ]
-        self.sip.sendto(sip_text.write(f"{method} {target} SIP/2.0", headers, body, kind=kind), self.gateway)
+        self._transmit(method, sip_text.write(f"{method} {target} SIP/2.0", headers, body, kind=kind))
+
+    def _transmit(self, method: str, data: bytes) -> None:
+        """Send a request; here once, for on loopback nothing is lost."""
+        self.sip.sendto(data, self.gateway)
 
     def _silence(self) -> bytes:
         return (b"\xff" if self.codec == "PCMU" else b"\xd5") * FRAME
