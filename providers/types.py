@@ -136,11 +136,17 @@ class Interrupted:
 
 @dataclass(frozen=True, slots=True)
 class CallerTranscript:
-    """What the caller said in one turn; ``final`` text replaces the deltas before it."""
+    """
+    What the caller said in one turn; ``final`` text replaces the deltas before it.
+
+    The first of an item may be empty: the turn has its place in the conversation, and its words come later,
+    in any order. ``partial`` text is final, too, but not all that was said: its transcription failed.
+    """
 
     item_id: str
     text: str
     final: bool
+    partial: bool = False
 
 
 @dataclass(frozen=True, slots=True)

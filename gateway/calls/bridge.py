@@ -288,7 +288,9 @@ class Bridge:
             case CallerTranscript():
                 if event.final:
                     party = "caller" if self._voice is self._leg else "colleague"
-                    self._report(ev.CallerSaid, event.item_id, event.text, party)
+                    self._report(ev.CallerSaid, event.item_id, event.text, party, event.partial)
+                elif not event.text:
+                    self._report(ev.CallerTurn, event.item_id)
             case AgentTranscript():
                 self._talk.text(event.item_id, event.text, final=event.final, now=self._clock())
             case ToolCallsRequested():

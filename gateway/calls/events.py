@@ -69,14 +69,28 @@ class CallerSpeech:
 
 
 @dataclass(frozen=True, slots=True)
+class CallerTurn:
+    """A turn of the caller is over and has its place in the conversation; its transcript comes later."""
+
+    call_id: str
+    at: float
+    item_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class CallerSaid:
-    """The final transcript of one turn of the caller, or of a ``colleague`` who is asked (``party``)."""
+    """
+    The final transcript of one turn of the caller, or of a ``colleague`` who is asked (``party``).
+
+    ``partial`` says that its transcription failed and this is only what came before.
+    """
 
     call_id: str
     at: float
     item_id: str
     text: str
     party: str = "caller"
+    partial: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +226,7 @@ CallEvent: TypeAlias = (
     | CallStarted
     | CallAnswered
     | CallerSpeech
+    | CallerTurn
     | CallerSaid
     | AgentSaid
     | BargedIn

@@ -19,6 +19,7 @@ from gateway.calls.events import (
     CallEnded,
     CallerSaid,
     CallerSpeech,
+    CallerTurn,
     CallEvent,
     CallStarted,
     DtmfHeard,
@@ -65,6 +66,8 @@ class CallRecord:
         self._first_audio: list[int] = []
         self._speech_began: float | None = None
         self._spoken: list[tuple[float, float]] = []
+        self._turns: dict[str, tuple[float, float]] = {}
+        self._said: dict[str, Entry] = {}
         self._media: MediaQuality | None = None
         self._entries = 0
         self._left_out = 0
@@ -85,6 +88,8 @@ class CallRecord:
                 self._provider, self._answered = event.provider, event.at
             case CallerSpeech():
                 self._speech(event)
+            case CallerTurn():
+                self._turns[event.item_id] = self._take_spoken(event.at)
             case CallerSaid():
                 self._caller_said(event)
             case AgentSaid():
@@ -139,20 +144,36 @@ class CallRecord:
             self._speech_began = None
 
     def _caller_said(self, event: CallerSaid) -> None:
-        # The transcript of a turn comes a little later, when the next turn may be over as well: the oldest
-        # turn is meant, but for those that were never written down.
-        recent = [spoken for spoken in self._spoken if event.at - spoken[1] <= _TRANSCRIPT_AFTER_S]
-        began, ended = recent.pop(0) if recent else (event.at, event.at)
+        """Write a turn down under its item; a later transcript of the same item replaces the first."""
+        known = self._said.get(event.item_id)
+        if known is not None:
+            known.update(text=event.text, partial=event.partial)
+            return
+        known_turn = event.item_id in self._turns
+        began, ended = self._turns.pop(event.item_id) if known_turn else self._take_spoken(event.at)
+        entry: Entry = {
+            "who": event.party,
+            "began": _s(began),
+            "ended": _s(ended),
+            "item_id": event.item_id,
+            "text": event.text,
+            "partial": event.partial,
+        }
+        self._transcript.append(entry)
+        if event.item_id:
+            self._said[event.item_id] = entry
+
+    def _take_spoken(self, at: float) -> tuple[float, float]:
+        """
+        Say when a turn was spoken that is told of now.
+
+        That may be a little later, when the next turn is over as well: the oldest turn is meant, but for
+        those that were never written down.
+        """
+        recent = [spoken for spoken in self._spoken if at - spoken[1] <= _TRANSCRIPT_AFTER_S]
+        found = recent.pop(0) if recent else (at, at)
         self._spoken = recent
-        self._transcript.append(
-            {
-                "who": event.party,
-                "began": _s(began),
-                "ended": _s(ended),
-                "item_id": event.item_id,
-                "text": event.text,
-            }
-        )
+        return found
 
     def _agent_said(self, event: AgentSaid) -> None:
         began = max(event.at - event.heard_ms / 1000, 0.0) if event.began is None else event.began
@@ -184,13 +205,20 @@ class CallRecord:
             data=event.data,
         )
 
-    def to_json(self, *, audio: Mapping[str, JsonValue] | None, dropped_events: int) -> Entry:
+    def to_json(
+        self,
+        *,
+        audio: Mapping[str, JsonValue] | None,
+        dropped_events: int,
+        recording_failed: str | None = None,
+    ) -> Entry:
         """
         Return the record.
 
         Args:
             audio: What is known of the audio file; ``None`` where there is none.
             dropped_events: How many of the call's events the recorder has lost.
+            recording_failed: Why the audio file is not whole, if it is not.
         """
         started, ended = self._started, self._ended
         record = {
@@ -218,6 +246,7 @@ class CallRecord:
             "latency": self._latency(),
             "media": None if self._media is None else self._media.figures(),
             "audio": audio,
+            "recording_failed": recording_failed,
             "dropped_events": dropped_events,
             "left_out": self._left_out,
         }

@@ -9,15 +9,11 @@ goes wrong with one recording is told once and stops that recording alone.
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import json
-import re
 import time
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-import soundfile
 import structlog
 
 from gateway.calls.bus import EventBus
@@ -29,6 +25,8 @@ from gateway.calls.events import (
     CallStarted,
     SipMessage,
 )
+from gateway.calls.flac import AudioError
+from gateway.calls.folder import CallFolder, repair
 from gateway.calls.record import CallRecord
 from gateway.calls.sip_log import SipLog
 from gateway.calls.stereo import Stereo, StereoTimeline
@@ -41,7 +39,8 @@ QUEUE_SIZE = 1 << 17
 _FLUSH_S = 0.25
 _STALE_S = 4 * 3600
 """A recording without any event for so long has lost its end."""
-_DUPLICATES = 100
+_DRAFT_S = 10.0
+"""How old the draft of a record may be; a process that is killed loses as much of the transcript."""
 _EARLY_CALLS = 512
 _EARLY_MESSAGES = 16
 """SIP messages that come before the event that begins their call."""
@@ -60,29 +59,22 @@ class CallRecording:
 
     def __init__(self, root: Path, started: CallStarted) -> None:
         self._call_id = started.call_id
-        self._format = started.format
         self._record = CallRecord(started)
         self._timeline = StereoTimeline(started.format)
         self._now = 0.0
-        self._failed = False
-        self._folder: Path | None = None
-        self._file: soundfile.SoundFile | None = None
+        self._saved_at = -_DRAFT_S
+        self._changed = True
+        self._folder: CallFolder | None = None
+        self._audio: Mapping[str, JsonValue] | None = None
+        self._failure = ""
         self.sip: SipLog | None = None
         """Outlives the recording: the answer to a BYE comes after the end of the call."""
         self.touched = time.monotonic()
         try:
-            self._folder = _make_folder(root, started.call_id)
-            self.sip = SipLog(self._folder, started.call_id)
-            self._file = soundfile.SoundFile(
-                str(self._folder / "call.flac.part"),
-                "w",
-                samplerate=started.format.rate,
-                channels=2,
-                format="FLAC",
-                subtype="PCM_16",
-            )
-        except (OSError, soundfile.SoundFileError) as error:
-            self._fail(error)
+            self._folder = CallFolder(root, started.call_id, started.format.rate)
+            self.sip = SipLog(self._folder.path, started.call_id)
+        except AudioError as error:
+            self.fail(error)
 
     def add(self, event: CallEvent) -> None:
         """Take one event of this call."""
@@ -98,13 +90,21 @@ class CallRecording:
                 self._timeline.add_agent(event.at, event.audio)
             case _:
                 self._record.add(event)
+                self._changed = True
 
     def flush(self) -> None:
-        """Write what is old enough to be final."""
+        """Write what is old enough to be final, and now and then what the record says so far."""
         self.touched = time.monotonic()
         self._write(self._timeline.take(self._now))
         if self.sip is not None:
             self.sip.flush()
+        if self._folder is None or not self._changed or self._now - self._saved_at < _DRAFT_S:
+            return
+        self._saved_at, self._changed = self._now, False
+        try:
+            self._folder.save_draft(self._to_json(0))
+        except OSError as error:
+            self.fail(error)
 
     def finish(self, dropped: int) -> None:
         """
@@ -116,58 +116,41 @@ class CallRecording:
         self._write(self._timeline.finish(self._now))
         if self.sip is not None:
             self.sip.flush()
-        audio = self._name_audio()
-        record = self._record.to_json(audio=audio, dropped_events=dropped)
         if self._folder is None:
             return
-        text = json.dumps(record, ensure_ascii=False, indent=2) + "\n"
-        part = self._folder / "call.json.part"
         try:
-            part.write_text(text, encoding="utf-8")
-            part.rename(self._folder / "call.json")
+            self._audio = self._folder.close_audio() or self._audio
+        except AudioError as error:
+            self.fail(error)
+        try:
+            self._folder.finish(self._to_json(dropped))
         except OSError as error:
-            self._fail(error)
+            self.fail(error)
+        self._folder.lock.release()
+
+    def fail(self, error: Exception) -> None:
+        """Give the audio up from here on, keep what there is; told once for each call."""
+        if not self._failure:
+            self._failure = str(error) or type(error).__name__
+            log.error("recording.failed", call_id=self._call_id, error=self._failure)
+        if self._folder is not None:
+            try:
+                self._audio = self._folder.give_up_audio() or self._audio
+            except AudioError:
+                pass  # told already
 
     def _write(self, blocks: Iterable[Stereo]) -> None:
         try:
             for block in blocks:
-                if self._file is not None:
-                    self._file.write(block)
-        except (OSError, soundfile.SoundFileError) as error:
-            self._fail(error)
+                if self._folder is not None and self._folder.audio is not None:
+                    self._folder.audio.write(block)
+        except AudioError as error:
+            self.fail(error)
 
-    def _name_audio(self) -> dict[str, JsonValue] | None:
-        if self._file is None or self._folder is None:
-            return None
-        try:
-            self._file.close()
-            (self._folder / "call.flac.part").rename(self._folder / "call.flac")
-        except (OSError, soundfile.SoundFileError) as error:
-            self._fail(error)
-            return None
-        rate = self._format.rate
-        return {
-            "file": "call.flac",
-            "rate": rate,
-            "seconds": round(self._timeline.written / rate, 3),
-            "left": "caller",
-            "right": "agent",
-        }
-
-    def _fail(self, error: Exception) -> None:
-        """Give the audio up; told once for each call."""
-        if not self._failed:
-            self._failed = True
-            log.error("recording.failed", call_id=self._call_id, error=str(error))
-        file, self._file = self._file, None
-        try:
-            if file is not None:
-                file.close()
-            if self._folder is not None:
-                (self._folder / "call.flac.part").unlink(missing_ok=True)
-                (self._folder / "call.json.part").unlink(missing_ok=True)
-        except (OSError, soundfile.SoundFileError):
-            pass  # told already
+    def _to_json(self, dropped: int) -> dict[str, JsonValue]:
+        return self._record.to_json(
+            audio=self._audio, dropped_events=dropped, recording_failed=self._failure or None
+        )
 
 
 class Recorder:
@@ -194,7 +177,8 @@ class Recorder:
         self._choose_audio()
 
     async def run(self) -> None:
-        """Record until :meth:`close`, then finish what is open."""
+        """Bring to an end what a killed process has left, then record until :meth:`close`."""
+        await asyncio.to_thread(self._repair)
         while events := await self._subscription.batch():
             await asyncio.to_thread(self._take, events, time.monotonic())
             self._choose_audio()
@@ -219,6 +203,11 @@ class Recorder:
 
     # In the thread.
 
+    def _repair(self) -> None:
+        if self._root is not None and self._root.is_dir():
+            for name in repair(self._root):
+                log.warning("recording.repaired", folder=name)
+
     def _take(self, events: list[CallEvent], now: float) -> None:
         touched: dict[str, CallRecording] = {}
         for event in events:
@@ -229,14 +218,20 @@ class Recorder:
                 if isinstance(event, SipMessage):
                     self._take_beside(event)
                 continue
-            recording.add(event)
+            try:
+                recording.add(event)
+            except Exception as error:  # noqa: BLE001 - one call's fault must not end the recordings of all others
+                recording.fail(error)
             if isinstance(event, CallEnded):
                 self._finish(event.call_id)
                 touched.pop(event.call_id, None)
             else:
                 touched[event.call_id] = recording
         for recording in touched.values():
-            recording.flush()
+            try:
+                recording.flush()
+            except Exception as error:  # noqa: BLE001 - as above
+                recording.fail(error)
         self._finish_stale(now)
 
     def _begin(self, event: CallStarted, root: Path) -> None:
@@ -269,31 +264,11 @@ class Recorder:
 
     def _finish(self, call_id: str) -> None:
         recording = self._calls.pop(call_id)
-        recording.finish(self._subscription.forget_dropped(call_id))
+        try:
+            recording.finish(self._subscription.forget_dropped(call_id))
+        except Exception as error:  # noqa: BLE001 - as above
+            recording.fail(error)
         if recording.sip is not None:
             self._ended[call_id] = recording.sip
         if len(self._ended) > _ENDED_CALLS:
             self._ended.popitem(last=False)
-
-
-def _make_folder(root: Path, call_id: str) -> Path:
-    """Make a folder of its own for a call, whatever its id looks like."""
-    name = safe_name(call_id)
-    root.mkdir(parents=True, exist_ok=True)
-    for number in range(_DUPLICATES):
-        folder = root / (f"{name}-{number + 1}" if number else name)
-        try:
-            folder.mkdir(mode=0o750)
-        except FileExistsError:
-            continue
-        return folder
-    raise FileExistsError(f"{_DUPLICATES} recordings of one call id")
-
-
-def safe_name(call_id: str) -> str:
-    """Turn an id into a file name: itself if it is harmless, otherwise with a digest of what was lost."""
-    if re.fullmatch(r"[A-Za-z0-9_@+-][A-Za-z0-9._@+-]{0,99}", call_id):
-        return call_id
-    digest = hashlib.sha256(call_id.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-    kept = re.sub(r"[^A-Za-z0-9._@+-]+", "_", call_id).lstrip("._-")[:60]
-    return f"{kept}-{digest}" if kept else digest

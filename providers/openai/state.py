@@ -357,7 +357,8 @@ class Conversation:
         self._settled[item_id] = None
         if len(self._settled) > _TRANSCRIPTS_KEPT:
             del self._settled[next(iter(self._settled))]
-        self._events.append(CallerTranscript(item_id, so_far if text is None else text, final=True))
+        whole = so_far if text is None else text
+        self._events.append(CallerTranscript(item_id, whole, final=True, partial=text is None))
 
     # Small things.
 

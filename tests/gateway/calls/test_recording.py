@@ -15,7 +15,8 @@ from structlog.testing import capture_logs
 
 from gateway.calls import events as ev
 from gateway.calls.bus import EventBus
-from gateway.calls.recording import CallRecording, Recorder, safe_name
+from gateway.calls.folder import safe_name
+from gateway.calls.recording import CallRecording, Recorder
 from gateway.media import g711
 from providers.types import PCM16_16K, PCMA, PCMU, AudioFormat
 
@@ -226,7 +227,8 @@ async def test_a_folder_that_cannot_be_written_is_told_once_for_each_call_and_hu
     ]
 
 
-def test_a_full_disk_is_told_once_and_leaves_no_half_file(tmp_path):
+@pytest.mark.report("BR-178")
+def test_a_full_disk_is_told_once_and_what_was_written_before_can_be_played(tmp_path):
     # A limit on the file size is the disk that is full, without needing to fill one.
     script = textwrap.dedent("""
         import resource, sys
@@ -256,9 +258,13 @@ def test_a_full_disk_is_told_once_and_leaves_no_half_file(tmp_path):
 
     assert result.stdout == "[('recording.failed', 'c-1')]\n"
     assert result.stderr == ""
-    assert [path.name for path in (tmp_path / "c-1").iterdir()] == ["call.json"]
+    assert sorted(path.name for path in (tmp_path / "c-1").iterdir()) == ["call.flac", "call.json"]
     record = json.loads((tmp_path / "c-1" / "call.json").read_text())
-    assert (record["audio"], record["reason"]) == (None, "bye")
+    assert record["reason"] == "bye"
+    assert record["recording_failed"]
+    audio, rate = soundfile.read(tmp_path / "c-1" / "call.flac", dtype="int16")
+    assert 1.0 < len(audio) / rate == pytest.approx(record["audio"]["seconds"], abs=0.001)
+    assert level(audio[:, 1]) > 1000
 
 
 def test_an_hour_needs_no_more_memory_than_a_minute(tmp_path):

@@ -14,7 +14,7 @@ import pytest
 import soundfile
 
 from gateway.calls import events as ev
-from gateway.calls import recording
+from gateway.calls import flac
 from gateway.calls.admission import Admission
 from gateway.calls.recording import Recorder
 from gateway.legs.base import CallerAudio, CallInfo, HangupCause
@@ -46,7 +46,7 @@ class Disk:
 @pytest.fixture
 def disk(monkeypatch):
     disk = Disk()
-    monkeypatch.setattr(recording.soundfile, "SoundFile", disk.file)
+    monkeypatch.setattr(flac.soundfile, "SoundFile", disk.file)
     yield disk
     disk.works.set()
 

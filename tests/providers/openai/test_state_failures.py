@@ -168,6 +168,23 @@ def test_two_refusals_for_an_active_response_are_reported() -> None:
 # Transcripts.
 
 
+@pytest.mark.report("BR-180")
+def test_pieces_of_two_turns_are_never_mixed_and_a_failed_one_is_marked() -> None:
+    told = Told().hear(
+        TurnCommitted("item_u1"),
+        TurnCommitted("item_u2"),
+        CallerTextReceived("item_u1", "I want", final=False),
+        CallerTextReceived("item_u2", "my num", final=False),
+        CallerTextReceived("item_u1", " to cancel", final=False),
+        CallerTextReceived("item_u2", "my number is 5", final=True),
+        TranscriptionFailed("item_u1", "audio_unintelligible"),
+    )
+    assert [each for each in told.of(CallerTranscript) if each.final] == [
+        CallerTranscript("item_u2", "my number is 5", final=True),
+        CallerTranscript("item_u1", "I want to cancel", final=True, partial=True),
+    ]
+
+
 def test_transcripts_belong_to_their_items_in_whatever_order_they_come() -> None:
     """Fault 18: transcripts missing, empty or in the wrong order."""
     told = Told().hear(
@@ -195,7 +212,7 @@ def test_a_failed_transcription_settles_with_what_there_is() -> None:
         CallerTextReceived("item_1", "I need ", final=False),
         TranscriptionFailed("item_1", "audio_unintelligible"),
     )
-    assert told.of(CallerTranscript)[-1] == CallerTranscript("item_1", "I need ", final=True)
+    assert told.of(CallerTranscript)[-1] == CallerTranscript("item_1", "I need ", final=True, partial=True)
     assert told.of(ProviderWarning) == [ProviderWarning("transcription_failed", "audio_unintelligible")]
 
 
@@ -204,7 +221,7 @@ def test_a_transcript_that_never_comes_settles_after_its_time() -> None:
     told = Told(patience=Patience(transcript_wait=10)).hear(TurnCommitted("item_1"))
     assert told.state.next_timeout() == 11
     told.wait_until(11)
-    assert told.of(CallerTranscript)[-1] == CallerTranscript("item_1", "", final=True)
+    assert told.of(CallerTranscript)[-1] == CallerTranscript("item_1", "", final=True, partial=True)
     told.hear(CallerTextReceived("item_1", "late", final=True))
     assert told.of(CallerTranscript)[-1] == CallerTranscript("item_1", "late", final=True)
 
