@@ -14,10 +14,11 @@ from gateway.legs.outbound import Identity, OutboundRoute, OutboundRoutes, Unrou
 from gateway.legs.outgoing import Dialling, OutgoingLeg
 from gateway.legs.sip import Signalling
 from gateway.legs.sip_line import LineSettings
+from gateway.net.dtls import own_certificate
 from gateway.net.media_stream import MediaStatistics
 from gateway.net.pacer import Pacer
 from gateway.net.ports import PortPool, PortsExhausted
-from gateway.sdp import NotAcceptable
+from gateway.sdp import NotAcceptable, SrtpPolicy
 from gateway.sip.errors import LocalProtocolError
 from gateway.sip.flow import Flow
 from gateway.sip.target import Target
@@ -111,7 +112,14 @@ class TrunkDialler:
         except PortsExhausted as error:
             raise CannotDial("overloaded", str(error)) from error
         try:
-            description = CallDescription.for_offer(None, host=host, port=lease.port, codecs=codecs)
+            description = CallDescription.for_offer(
+                None,
+                host=host,
+                port=lease.port,
+                codecs=codecs,
+                srtp=settings.srtp.get(route.trunk, SrtpPolicy.OPTIONAL),
+                fingerprint=own_certificate().fingerprint,
+            )
         except (NotAcceptable, ValueError) as error:
             lease.release(self._clock())
             raise CannotDial("no_route", str(error)) from error
