@@ -196,10 +196,11 @@ class Reoffer:
         self._call.changed()
 
     def _accepted(self, response: Response, now: float) -> None:
+        # A 2xx to a try that was refused before contradicts that; it gets its ACK and decides nothing.
+        decides = self.in_flight and self._request is not None and self._request.answered
         if self._request is not None:
-            again = not self.in_flight
-            self._call.accept_answer(self._request.request, response, again=again)
-        if self.in_flight:
+            self._call.accept_answer(self._request.request, response, again=not decides)
+        if decides:
             self._answer_by = None
             self._call.session.accepted(response, now=now)
             self._report(response.status, sdp_of(response), now)

@@ -4,7 +4,7 @@ import pytest
 
 from gateway.sip import events as sip
 from gateway.sip.errors import LocalProtocolError
-from tests.gateway.sip.out_rig import CONTACT, FIRST, SDP, OutRig
+from tests.gateway.sip.out_rig import CONTACT, CREDENTIALS, FIRST, SDP, OutRig
 from tests.gateway.sip.rig import ANSWER, OFFER, Rig, request, statuses
 
 HOLD = ANSWER + b"a=sendonly\r\n"
@@ -237,3 +237,15 @@ def test_a_reinvite_that_nobody_answers_after_the_end_is_forgotten(rig):
 
     assert rig.events() == [sip.CallEnded(rig.call, by_peer=False, reason="local")]
     assert (rig.ua.dialogs, rig.ua.transactions, rig.ua.next_timeout()) == (0, 0, None)
+
+
+def test_an_answer_to_a_try_that_was_challenged_decides_nothing(rig):
+    rig.ua.use_credentials(rig.call, CREDENTIALS, now=0.0)
+    first = reoffer(rig)
+    challenge = (("WWW-Authenticate", 'Digest realm="r", nonce="n"'),)
+    _, second = rig.response(first, 401, extra=challenge)
+    (ack,) = rig.reply(200, to=first, body=SDP)
+    assert ack["cseq"] == "2 ACK"
+    assert rig.events() == []
+    rig.reply(200, to=second, body=SDP)
+    assert rig.events() == [sip.ReofferAnswered(rig.call, 200, SDP.encode())]
