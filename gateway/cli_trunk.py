@@ -114,7 +114,9 @@ def _load(file: Path) -> Settings:
 
 async def _test(settings: Settings, name: str, number: str) -> int:
     from gateway.app.trunk_check import Verdict, check_trunk
+    from gateway.telemetry.logs import configure
 
+    configure(level="error")  # the lines below say it all
     failed = 0
     async for check in check_trunk(settings, name, number):
         todo = f"; {check.todo}" if check.todo else ""

@@ -41,13 +41,12 @@ from gateway.legs.peer import PeerContext, figures_of
 from gateway.legs.refusal import Refusal
 from gateway.legs.registrar import Registrar
 from gateway.legs.routes import TrunkRoutes
-from gateway.legs.sip_line import LineSettings, SipLine
+from gateway.legs.sip_line import SipLine
 from gateway.legs.sip_trace import SipTrace, Traced
 from gateway.legs.trunks import TrunkTable
 from gateway.net.media_stream import MediaStatistics
 from gateway.net.pacer import Pacer
 from gateway.net.ports import PortPool
-from gateway.sdp import SrtpPolicy
 from gateway.sip.settings import SessionTerms, UaSettings
 from gateway.sip.timers import Timers
 from gateway.sip.ua import UserAgent
@@ -102,7 +101,7 @@ class Gateway:
             pacer=self.pacer,
             clock=self.clock,
             trunks=TrunkTable(trunks.entries(settings)),
-            settings=_line_settings(settings),
+            settings=trunks.line_settings(settings),
             admit=self._admit,
             on_leg=self._take,
             on_media=self._media_done,
@@ -252,7 +251,7 @@ class Gateway:
             log.error("config.refused", problems=list(error.problems))  # noqa: TRY400 - it names them all
             return
         self.switchboard.use(plans, _admission(settings))
-        self.line.use(trunks.entries(settings), _line_settings(settings))
+        self.line.use(trunks.entries(settings), trunks.line_settings(settings))
         self.registrar.use(settings.trunks)
         self.dialler.routes = self._routes(settings)
         self._read_certificates(settings)
@@ -332,17 +331,6 @@ def _traces(settings: Settings) -> bool:
 def _admission(settings: Settings) -> Admission:
     return Admission(
         settings.server.sip.max_calls, {name: trunk.max_calls for name, trunk in settings.trunks.items()}
-    )
-
-
-def _line_settings(settings: Settings) -> LineSettings:
-    return LineSettings(
-        codecs={name: trunk.codecs for name, trunk in settings.trunks.items()},
-        srtp={name: SrtpPolicy(trunk.srtp) for name, trunk in settings.trunks.items()},
-        parties=trunks.party_rules(settings),
-        credentials=trunks.credentials(settings),
-        media=trunks.media_rules(settings),
-        policies=trunks.policies(settings),
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -19,9 +19,13 @@ from typing import Final
 from config.models import Settings
 from config.trunks import TrunkSettings
 from gateway.app.network import endpoint_settings
+from gateway.app.trunks import line_settings
+from gateway.legs.base import Answered, CallInfo, CannotDial, HungUp, LegEvent
+from gateway.legs.dialler import TrunkDialler
 from gateway.legs.peer import ping_target, register_target
 from gateway.legs.refusal import Refusal
-from gateway.legs.sip_line import LineSettings, SipLine
+from gateway.legs.routes import TrunkRoutes
+from gateway.legs.sip_line import SipLine
 from gateway.legs.trunks import TrunkEntry, TrunkTable
 from gateway.net.media_stream import MediaStatistics
 from gateway.net.pacer import Pacer
@@ -40,9 +44,13 @@ from gateway.sip.settings import UaSettings
 from gateway.sip.target import Target
 from gateway.sip.text import param
 from gateway.sip.ua import UserAgent
+from providers.types import PCMU
 
 PATIENCE_S: Final = 10.0
 """How long the answer to a request is waited for."""
+RING_S: Final = 40.0
+LISTEN_S: Final = 3.0
+"""How long the answered test call is listened to."""
 SOON_DAYS: Final = 14
 
 
@@ -106,7 +114,7 @@ class _Agent:
             clock=self.clock,
             # What is wrong with a certificate is told by a step of its own.
             trunks=TrunkTable({name: TrunkEntry(tls_verify=False)}),
-            settings=LineSettings(codecs={name: settings.trunks[name].codecs}),
+            settings=line_settings(settings),
             admit=lambda info: Refusal(480, "Temporarily Unavailable", "only a test"),
             on_leg=_ignore,
             on_media=self.figures.append,
@@ -181,6 +189,8 @@ class _Trial:
             async with aclosing(self._register(flows)) as checks:
                 async for check in checks:
                     yield check
+        if number:
+            yield await self._call(number)
 
     async def _tls(self, flow: Flow) -> Check:
         files = endpoint_settings(self._settings.server).tls
@@ -242,6 +252,70 @@ class _Trial:
         good = 200 <= gone.status < 300
         todo = "" if good else "the contact of this test stays until it ends; tell the peer's operator"
         yield Check(Verdict.PASS if good else Verdict.FAIL, "unregister", _shown(gone, after_ms), todo)
+
+    async def _call(self, number: str) -> Check:
+        agent = self._agent
+        routes = TrunkRoutes({self._name: self._trunk}, lambda trunk: "", agent.find)
+        dialler = TrunkDialler(
+            line=agent.line,
+            routes=routes,
+            pool=agent.pool,
+            pacer=agent.pacer,
+            clock=agent.clock,
+            on_media=agent.figures.append,
+        )
+        ours = next((each for each in self._settings.numbers if each.startswith("+")), "trunkline")
+        caller = CallInfo("test", "", ours, self._name)
+        began = agent.clock()
+        try:
+            leg = await dialler.dial(number, caller=caller, number=ours, line=PCMU, trunk=self._name)
+        except CannotDial as error:
+            return Check(Verdict.FAIL, "call", str(error), "write a number or a SIP URI")
+        events = leg.events()
+        refused = await _until_answered(events)
+        after_s = agent.clock() - began
+        if refused is not None:
+            await leg.hang_up()
+            return refused
+        await asyncio.sleep(LISTEN_S)
+        await leg.hang_up()
+        await _until_gone(events)
+        heard = agent.figures[-1].quality.statistics.received if agent.figures else 0
+        what = f"{number} answered after {after_s:.1f} s; {heard} packets of audio in {LISTEN_S:g} s"
+        if heard:
+            return Check(Verdict.PASS, "call", what)
+        todo = "open rtp_ports in the firewall, and check server.sip.public_address"
+        return Check(Verdict.FAIL, "call", what, todo)
+
+
+async def _until_answered(events: AsyncIterator[LegEvent]) -> Check | None:
+    """Wait for the answer; return what to say where there is none."""
+    try:
+        async with asyncio.timeout(RING_S):
+            async for event in events:
+                match event:
+                    case Answered():
+                        return None
+                    case HungUp():
+                        status = f"{event.status} " if event.status else ""
+                        todo = "check the number's form, from_user, username and password, codecs, srtp"
+                        return Check(Verdict.FAIL, "call", f"refused: {status}{event.reason}", todo)
+                    case _:
+                        continue  # it rings
+    except TimeoutError:
+        pass
+    return Check(Verdict.FAIL, "call", f"nobody answered in {RING_S:g} s", "call a number that is answered")
+
+
+async def _until_gone(events: AsyncIterator[LegEvent]) -> None:
+    """Let the BYE be answered, if it is."""
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            async for event in events:
+                if isinstance(event, HungUp):
+                    return
+    except TimeoutError:
+        return
 
 
 _SILENT: Final = (

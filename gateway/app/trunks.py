@@ -11,9 +11,11 @@ from config.trunks import TrunkSettings
 from gateway.legs.numbers import NumberPlan, PrefixRule
 from gateway.legs.parties import PartyRules
 from gateway.legs.peer import PeerStatus, credentials_of
+from gateway.legs.sip_line import LineSettings
 from gateway.legs.trunks import Listener, TrunkEntry
 from gateway.net.media_stream import MediaRules
 from gateway.rtp.delay import JitterLimits
+from gateway.sdp import SrtpPolicy
 from gateway.sip.identity import CallerSource
 from gateway.sip.policy import PeerPolicy
 from gateway.sip.target import Credentials
@@ -21,6 +23,18 @@ from gateway.sip.target import Credentials
 _SOURCES: Final[Mapping[str, CallerSource]] = MappingProxyType(
     {"pai": CallerSource.ASSERTED, "rpid": CallerSource.SCREENED, "from": CallerSource.FROM}
 )
+
+
+def line_settings(settings: Settings) -> LineSettings:
+    """Return what the line takes of the trunks."""
+    return LineSettings(
+        codecs={name: trunk.codecs for name, trunk in settings.trunks.items()},
+        srtp={name: SrtpPolicy(trunk.srtp) for name, trunk in settings.trunks.items()},
+        parties=party_rules(settings),
+        credentials=credentials(settings),
+        media=media_rules(settings),
+        policies=policies(settings),
+    )
 
 
 def entries(settings: Settings) -> dict[str, TrunkEntry]:

@@ -64,14 +64,14 @@ class TrunkRoute:
         )
 
     def _uri(self, destination: str) -> str:
-        if destination.lower().startswith(("sip:", "sips:")):
-            try:
-                return str(SipUri.parse(destination))
-            except ValueError as error:
-                raise Unroutable(str(error)) from error
         peer = self._settings.register or self._settings.peer
         assert peer is not None
-        return f"{peer.scheme}:{destination}@{peer.place}"
+        if not destination.lower().startswith(("sip:", "sips:")):
+            destination = f"{peer.scheme}:{destination}@{peer.place}"
+        try:
+            return str(SipUri.parse(destination))
+        except ValueError as error:
+            raise Unroutable(str(error)) from error
 
     def _vouch(self, identity: Identity, host: str) -> tuple[tuple[str, str], ...]:
         """Tell a trusted network who really calls, and that we forward the call (RFC 3325, RFC 5806)."""

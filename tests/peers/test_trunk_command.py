@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from ruamel.yaml import YAML
 
 from tests.kit.gateway import COMMAND
 from tests.kit.kamailio import Kamailio
+from tests.kit.office import NUMBER
 from tests.kit.ports import Ports
 from tests.kit.process import Process
 from tests.kit.registrar import Registrar
@@ -121,6 +123,32 @@ def test_whoever_answers_options_is_there_unless_it_says_that_it_cannot_serve(
         assert text.startswith(f"{verdict} {status} Indeed after")
         assert "An[31mother PBX" in text
         assert text.endswith(todo)
+
+
+def test_a_test_call_through_the_trunk_is_answered_and_heard(fake_office, ports, tmp_path):
+    gateway = fake_office.open()
+    users = {"200": PASSWORD}
+    with Kamailio(ports, tmp_path / "kamailio", users=users, gateway=gateway.sip, challenge=True) as kamailio:
+        file = write(
+            tmp_path, ports, address=f"sip:127.0.0.1:{kamailio.sip[1]}", username="200", password=PASSWORD
+        )
+        code, output = trunkline("test", "pbx", "--config", str(file), "--call", NUMBER)
+        assert code == 0, output
+        found = re.fullmatch(
+            rf"PASS {re.escape(NUMBER)} answered after \d\.\d s; (\d+) packets of audio in 3 s",
+            steps(output)["call"],
+        )
+        assert found, output
+        assert 100 <= int(found[1]) <= 160
+        assert list(steps(output)) == ["address", "OPTIONS", "call"]
+
+
+def test_a_test_call_that_nobody_takes_says_why(ports, tmp_path):
+    with Kamailio(ports, tmp_path / "kamailio") as kamailio:
+        file = write(tmp_path, ports, address=f"sip:127.0.0.1:{kamailio.sip[1]}")
+        code, output = trunkline("test", "pbx", "--config", str(file), "--call", "+12025550199")
+        assert code == 1
+        assert steps(output)["call"].startswith("FAIL refused: 404 ")
 
 
 def test_the_trunks_of_a_running_gateway_are_listed(fake_office, ports, tmp_path):
