@@ -109,19 +109,7 @@ class Gateway:
             trace=SipTrace(self._traced),
         )
         self.line.trace(wanted=_traces(settings))
-        self.registrar = Registrar(
-            self.line.trunks,
-            PeerContext(
-                line=self.line,
-                clock=self.clock,
-                wall_clock=time.time,
-                token=lambda: secrets.token_hex(8),
-                spread=random.random,
-                on_addresses=self.line.trunks.set_peer,
-            ),
-        )
-        self.registrar.use(settings.trunks)
-        self.line.on_lost = self.registrar.connection_lost
+        self.registrar = self._make_registrar()
         self.dialler = TrunkDialler(
             line=self.line,
             routes=self._routes(settings),
@@ -141,6 +129,23 @@ class Gateway:
         self.switchboard = Switchboard(self._plans(settings), _admission(settings), services)
         self.web = WebServer(create_app(self, self.metrics), settings.server.http.listen)
         self._listening = False
+        self._watch()
+
+    def _make_registrar(self) -> Registrar:
+        context = PeerContext(
+            line=self.line,
+            clock=self.clock,
+            wall_clock=time.time,
+            token=lambda: secrets.token_hex(8),
+            spread=random.random,
+            on_addresses=self.line.trunks.set_peer,
+        )
+        registrar = Registrar(self.line.trunks, context)
+        registrar.use(self.current.settings.trunks)
+        self.line.on_lost = registrar.connection_lost
+        return registrar
+
+    def _watch(self) -> None:
         self.metrics.watch(
             active_calls=lambda: self.switchboard.active,
             leased_ports=lambda: self.pool.leased,

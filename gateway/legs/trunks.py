@@ -82,7 +82,7 @@ class TrunkTable:
         self._rebuild()
 
     def set_peer(self, trunk: str, hosts: Collection[str]) -> None:
-        """Say which addresses the name of a trunk's peer stands for now."""
+        """Say which addresses the name of a trunk's peer has at present."""
         if trunk in self._trunks and self._peers.get(trunk) != frozenset(hosts):
             self._peers[trunk] = frozenset(hosts)
             self._rebuild()
