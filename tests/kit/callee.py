@@ -50,15 +50,29 @@ def expect_response(status: int) -> str:
     return f'<recv response="{status}" rtd="false"/>'
 
 
-def reply(status: int, phrase: str = "OK", *extra: str, tag: str = "T1", sdp: int = 0) -> str:
-    """Answer the last INVITE; ``sdp`` is the port of a description."""
+def reply(
+    status: int, phrase: str = "OK", *extra: str, tag: str = "T1", sdp: int = 0, proxied: bool = False
+) -> str:
+    """
+    Answer the last INVITE.
+
+    Args:
+        status: Of the response.
+        phrase: Of the response.
+        extra: Further headers; a Contact takes the place of the usual one.
+        tag: Of the To; none for a re-INVITE, which has it.
+        sdp: The port of a description.
+        proxied: Whether the INVITE came by proxies and nothing came after it: all its Vias are copied, and
+            its Record-Route.
+    """
+    via = ["[last_Via:]", "[last_Record-Route:]"] if proxied else ["Via:[$via]"]
     to = "To:[$to]" + (f";tag={tag}" if tag else "")
     contact = (
         []
         if any(line.startswith("Contact:") for line in extra)
         else ["Contact: <sip:bob@[local_ip]:[local_port]>"]
     )
-    headers = ["Via:[$via]", "From:[$from]", to, "Call-ID:[$id]", "CSeq:[$cseq]", *contact, *extra]
+    headers = [*via, "From:[$from]", to, "Call-ID:[$id]", "CSeq:[$cseq]", *contact, *extra]
     return _send(f"SIP/2.0 {status} {phrase}", headers, sdp, again=status >= 200)
 
 
