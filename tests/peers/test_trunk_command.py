@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import re
+import socket
+import ssl
 import subprocess
+import threading
 from pathlib import Path
 
 import pytest
 from ruamel.yaml import YAML
 
+from tests.kit import sip_text
+from tests.kit.certificates import Authority
 from tests.kit.gateway import COMMAND
 from tests.kit.kamailio import Kamailio
 from tests.kit.office import NUMBER
@@ -20,11 +25,15 @@ from tests.peers.test_trunks import PASSWORD, open_office, registered_at, until_
 pytestmark = pytest.mark.peers
 
 
-def write(folder: Path, ports: Ports, **trunk: object) -> Path:
+def write(folder: Path, ports: Ports, server: dict[str, object] | None = None, **trunk: object) -> Path:
     http, rtp = ports.take(2), ports.take(20)
     settings = {
         "server": {
-            "sip": {"rtp_ports": f"{rtp}-{rtp + 19}", "listen": [f"udp:127.0.0.1:{ports.take(2)}"]},
+            "sip": {
+                "rtp_ports": f"{rtp}-{rtp + 19}",
+                "listen": [f"udp:127.0.0.1:{ports.take(2)}"],
+                **(server or {}),
+            },
             "http": {"listen": f"127.0.0.1:{http}"},
         },
         "trunks": {"pbx": trunk},
@@ -123,6 +132,64 @@ def test_whoever_answers_options_is_there_unless_it_says_that_it_cannot_serve(
         assert text.startswith(f"{verdict} {status} Indeed after")
         assert "An[31mother PBX" in text
         assert text.endswith(todo)
+
+
+class TlsPeer:
+    """A peer that shakes hands and answers each OPTIONS, in a thread until the ``with`` block ends."""
+
+    def __init__(self, pair):
+        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self.context.load_cert_chain(pair.certificate, pair.private_key)
+        self.server = socket.create_server(("127.0.0.1", 0))
+        self.thread = threading.Thread(target=self.serve, daemon=True)
+
+    def __enter__(self):
+        self.thread.start()
+        return self.server.getsockname()[1]
+
+    def __exit__(self, *_):
+        self.server.shutdown(socket.SHUT_RDWR)
+        self.server.close()
+        self.thread.join(5)
+
+    def serve(self):
+        while True:
+            try:
+                plain, _ = self.server.accept()
+            except OSError:
+                return
+            try:
+                with self.context.wrap_socket(plain, server_side=True) as connection:
+                    while data := connection.recv(65_536):
+                        connection.sendall(sip_text.respond(sip_text.read(data), 200, "OK", tag="peer"))
+            except (OSError, ValueError):
+                continue  # the probe hangs up when it has seen the certificate
+
+
+@pytest.mark.parametrize(
+    ("names", "trunk", "code", "verdict", "why"),
+    [
+        (("127.0.0.1",), {}, 0, "PASS", "until "),
+        (("other.example",), {}, 1, "FAIL", "the certificate is not for 127.0.0.1; write the peer's name"),
+        (("other.example",), {"tls_verify": False}, 0, "NOTE", "tls_verify: false lets it pass"),
+    ],
+)
+def test_over_tls_the_certificate_is_told(ports, tmp_path, names, trunk, code, verdict, why):
+    authority = Authority(tmp_path / "tls")
+    ours = authority.sign("gw.example")
+    files = {"certificate": ours.certificate, "private_key": ours.private_key, "ca": authority.file}
+    with TlsPeer(authority.sign(*names, days=(-1, 60))) as port:
+        address = f"sip:127.0.0.1:{port};transport=tls"
+        file = write(
+            tmp_path, ports, server={"tls": {k: str(v) for k, v in files.items()}}, address=address, **trunk
+        )
+        found, output = trunkline("test", "pbx", "--config", str(file))
+    assert found == code, output
+    assert steps(output)["certificate"].startswith(
+        f"{verdict} {names[0]}, from CN=Authority of the tests, until "
+    )
+    assert why in steps(output)["certificate"]
+    assert steps(output)["OPTIONS"].startswith("PASS 200 OK")
 
 
 def test_a_test_call_through_the_trunk_is_answered_and_heard(fake_office, ports, tmp_path):

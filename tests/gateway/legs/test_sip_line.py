@@ -16,8 +16,8 @@ from gateway.net.ports import PortPool
 from gateway.net.sip_endpoint import EndpointSettings
 from gateway.sip.flow import Flow
 from gateway.sip.settings import UaSettings
-from gateway.sip.target import Credentials
 from gateway.sip.ua import UserAgent
+from tests.kit import sip_text
 
 HOST = "203.0.113.7"
 SDP = (
@@ -33,6 +33,7 @@ class House:
         tokens = itertools.count()
         self.ua = UserAgent(UaSettings(), lambda: f"token{next(tokens)}")
         self.calls, self.count = [], itertools.count()
+        self.refusal = Refusal(486, "Busy Here", "test")
         self.line = SipLine(
             ua=self.ua,
             pool=PortPool(20000, 20010),
@@ -52,7 +53,12 @@ class House:
 
     def _note(self, info):
         self.calls.append(info)
-        return Refusal(486, "Busy Here", "test")
+        return self.refusal
+
+    def receive(self, data, host=HOST):
+        self.ua.receive(data, Flow("udp", (host, 5060), ("192.0.2.1", 5060)), now=0.0)
+        for event in self.ua.events():
+            self.line.handle(event)
 
     def call(
         self, *headers, uri="sip:+12025550100@gw", from_="<sip:+12025550123@x>;tag=1", to=None, host=HOST
@@ -75,10 +81,7 @@ class House:
             SDP,
         ]
         before = len(self.calls)
-        flow = Flow("udp", (host, 5060), ("192.0.2.1", 5060))
-        self.ua.receive("\r\n".join(lines).encode(), flow, now=0.0)
-        for event in self.ua.events():
-            self.line.handle(event)
+        self.receive("\r\n".join(lines).encode(), host)
         if len(self.calls) > before:
             return self.calls[-1]
         return int(self.ua.to_send()[-1].data.split()[1])
@@ -217,6 +220,27 @@ def test_a_caller_cannot_choose_the_trunk_with_a_header():
     assert house.call(uri="sip:t0k3n@192.0.2.1", to="<sip:+12025550100@pbx>").called == "+12025550100"
 
 
-def test_a_calls_requests_are_proved_with_the_trunks_credentials():
-    house = House(username="trunk42", password="secret")
-    assert house.line.settings.credentials == {"pbx": Credentials("trunk42", "secret")}
+def test_a_challenge_to_our_bye_is_answered_with_the_trunks_credentials():
+    house = House(username="trunk42", password="s3cret")
+    house.refusal = None
+    house.call()
+    [call] = house.line._legs
+    house.ua.answer(call, SDP.encode(), now=0.0)
+    ok = sip_text.read(house.ua.to_send()[-1].data)
+    dialog = [("From", ok["from"]), ("To", ok["to"]), ("Call-ID", ok["call-id"])]
+    via = ("Via", f"SIP/2.0/UDP {HOST};branch=z9hG4bKack")
+    ack = [via, *dialog, ("CSeq", "1 ACK"), ("Max-Forwards", "70")]
+    house.receive(sip_text.write(f"ACK {ok.uri('contact')} SIP/2.0", ack))
+    house.line.bye(call)
+
+    bye = sip_text.read(house.ua.to_send()[-1].data)
+    assert (bye.method, bye["proxy-authorization"]) == ("BYE", "")
+    challenge = (
+        "Proxy-Authenticate",
+        'Digest realm="pbx.example", nonce="n1", qop="auth", algorithm=SHA-256',
+    )
+    house.receive(sip_text.respond(bye, 407, "Proxy Authentication Required", extra=(challenge,)))
+    again = sip_text.read(house.ua.to_send()[-1].data)
+    assert (again.method, again.cseq) == ("BYE", bye.cseq + 1)
+    assert 'username="trunk42", realm="pbx.example"' in again["proxy-authorization"]
+    assert "s3cret" not in again["proxy-authorization"]
