@@ -15,7 +15,7 @@ from gateway.legs.outgoing import Dialling, OutgoingLeg
 from gateway.legs.sip import Signalling
 from gateway.legs.sip_line import LineSettings
 from gateway.net.dtls import own_certificate
-from gateway.net.media_stream import MediaStatistics
+from gateway.net.media_stream import DEFAULT_RULES, MediaStatistics
 from gateway.net.pacer import Pacer
 from gateway.net.ports import PortPool, PortsExhausted
 from gateway.sdp import NotAcceptable, SrtpPolicy
@@ -135,4 +135,5 @@ class TrunkDialler:
             pacer=self._pacer,
             prebuffer_ms=settings.prebuffer_ms,
             on_media=self._on_media,
+            rules=settings.media.get(route.trunk, DEFAULT_RULES),
         )

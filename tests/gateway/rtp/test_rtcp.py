@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+
 import pytest
 from aiortc.rtp import (
     RtcpByePacket,
@@ -118,3 +120,40 @@ def test_garbage_is_parsed_or_refused_but_never_crashes(body, kind, count) -> No
 def test_ntp_time_counts_from_1900() -> None:
     assert ntp_time(0.0) == 2_208_988_800 << 32
     assert middle_bits(ntp_time(1.5)) == ((2_208_988_801 & 0xFFFF) << 16) + 0x8000
+
+
+# Extended reports.
+
+
+def extended(*blocks: bytes, ssrc: int = 7) -> bytes:
+    body = struct.pack("!I", ssrc) + b"".join(blocks)
+    return struct.pack("!BBH", 0x80, 207, len(body) // 4) + body
+
+
+def voip(ssrc: int = 1, *, r: int = 88, lq: int = 42, cq: int = 40) -> bytes:
+    """VoIP metrics as RFC 3611 section 4.7 draws them: 3 % loss, 2 % discard."""
+    return struct.pack(
+        "!BBHIBBBBHHHHBBBBBBBBBBHHH",
+        7, 0, 8, ssrc, 8, 5, 0, 0, 0, 0, 120, 95, 0, 0, 0, 16, r, 127, lq, cq, 0xB4, 0, 60, 80, 200,
+    )  # fmt: skip
+
+
+def test_voip_metrics_are_read_from_an_extended_report() -> None:
+    other = struct.pack("!BBHI", 4, 0, 1, 0)  # a block of another kind, skipped
+    (metrics,) = parse(build_report(7, "peer", None, ()) + extended(other, voip())).metrics
+    assert (metrics.ssrc, metrics.loss, metrics.discard) == (1, 8 / 256, 5 / 256)
+    assert (metrics.round_trip_ms, metrics.end_system_ms, metrics.buffer_ms) == (120, 95, 60)
+    assert (metrics.r_factor, metrics.mos_lq, metrics.mos_cq) == (88, 4.2, 4.0)
+
+
+def test_what_the_peer_does_not_know_is_none() -> None:
+    (metrics,) = parse(extended(voip(r=127, lq=127, cq=127))).metrics
+    assert (metrics.r_factor, metrics.mos_lq, metrics.mos_cq) == (None, None, None)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.binary(max_size=80), st.integers(0, 36))
+def test_extended_reports_that_are_cut_or_garbled_break_nothing(garbage, cut) -> None:
+    body = struct.pack("!I", 7) + voip()[:cut] + garbage
+    body += bytes(-len(body) % 4)
+    assert len(parse(struct.pack("!BBH", 0x80, 207, len(body) // 4) + body).metrics) <= 3
