@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from gateway.sip.body import UnsupportedBody, find_sdp
 from gateway.sip.dialog import Dialog
-from gateway.sip.message import Response
+from gateway.sip.message import Request, Response
 
 _MAX_RSEQ = 2**32 - 1
 
@@ -17,9 +17,9 @@ class EarlyDialog:
     def __init__(self, dialog: Dialog) -> None:
         self.dialog = dialog
         self.sdp: bytes | None = None
-        """The last answer that came with it."""
+        """The last description of the peer."""
         self.exchanged = False
-        """Whether that answer came reliably: then it is final, and there may be further offers."""
+        """Whether an answer came reliably: then it is final, and there may be further offers."""
         self.updates = False
         """Whether the peer takes UPDATE."""
         self._rseq: int | None = None
@@ -47,9 +47,9 @@ def reliable_rseq(response: Response) -> int | None:
     return int(text)
 
 
-def sdp_of(response: Response) -> bytes | None:
-    """Return the session description of a response; ``None`` also when the body is something else."""
+def sdp_of(message: Request | Response) -> bytes | None:
+    """Return the session description of a message; ``None`` also when the body is something else."""
     try:
-        return find_sdp(response.headers, response.body)
+        return find_sdp(message.headers, message.body)
     except UnsupportedBody:
         return None

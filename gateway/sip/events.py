@@ -84,8 +84,8 @@ class ReofferAnswered:
     """
     Our re-INVITE or UPDATE is through.
 
-    Any ``status`` but a 2xx leaves the session as it was; 408 stands for no answer, and the call is then
-    ended. Without ``sdp`` nothing changes either.
+    Any ``status`` but a 2xx leaves the session as it was. 408 also stands for no answer; after it, and after
+    481, an answered call is ended. Without ``sdp`` nothing changes either.
     """
 
     call: str

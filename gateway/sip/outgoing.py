@@ -76,6 +76,7 @@ class OutgoingCall(Call):
         )
         if target.credentials is not None:
             self.authorizer.use(target.credentials)
+        self.description = sdp
         self._seed = dialog
         self._target = target
         self._offer = sdp
@@ -130,7 +131,17 @@ class OutgoingCall(Call):
             raise LocalProtocolError("cannot hang up an unanswered call: cancel it")
         super().bye(reason=reason, now=now)
 
+    def answer_reoffer(self, sdp: bytes | None, *, now: float) -> None:
+        if self._reoffer is not None and sdp is not None and self._current is not None:
+            self._current.sdp = sdp_of(self._reoffer.request)
+        super().answer_reoffer(sdp, now=now)
+
     # Messages of the peer.
+
+    def accept_answer(self, offer: Request, response: Response, *, again: bool) -> None:
+        if self._current is not None and not again:
+            self._current.sdp = sdp_of(response) or self._current.sdp
+        super().accept_answer(offer, response, again=again)
 
     def knows(self, remote_tag: str) -> bool:
         """Whether the peer's tag is one of this call; before the answer it may be a new one."""
@@ -282,13 +293,14 @@ class OutgoingCall(Call):
         else:
             early.dialog.confirm(response)
         if early is not self._current:
-            self.our_offer.drop()  # an UPDATE to another place
+            # What an UPDATE changed with another place means nothing here.
+            self.our_offer.drop()
             self._refuse_reoffer(now)
+            self.description = self._offer
         self.dialog = self._accepted = early.dialog
         self.state = CallState.CONFIRMED
         self.flow = self._invite.flow_of(response)
         self._acknowledge(early.dialog, response.cseq.number)
-        self.description = self._offer
         self.session.accepted(response, now=now)
         self._early.clear()
         # The answer of a reliable 18x need not be said again; where it is and differs, the later one counts.

@@ -6,7 +6,7 @@ from gateway.sip import events as sip
 from gateway.sip.early import reliable_rseq
 from gateway.sip.errors import LocalProtocolError
 from gateway.sip.message import Headers, Response
-from tests.gateway.sip.out_rig import CONTACT, CREDENTIALS, FIRST, SECOND, OutRig, target
+from tests.gateway.sip.out_rig import CONTACT, CREDENTIALS, FIRST, SECOND, OutRig, answer, target
 from tests.gateway.sip.rig import ANSWER
 
 EARLY = (
@@ -313,3 +313,19 @@ def test_an_update_is_forgotten_when_the_next_address_is_tried():
     (ack,) = rig.reply(200, to=second, tag="R2", extra=(), body=FINAL)
 
     assert ack.start == "ACK sip:+12025550177@carrier.example SIP/2.0"
+
+
+@pytest.mark.parametrize("who", ["the peer", "we"])
+def test_a_200_without_sdp_stands_for_what_was_said_last(rig, who):
+    exchange(rig)
+    if who == "the peer":
+        rig.feed(rig.from_peer("UPDATE", 1, body=FINAL))
+        rig.ua.answer_reoffer(rig.call, ANSWER, now=0.1)
+        rig.sent()
+    else:
+        rig.ua.reoffer(rig.call, ANSWER, now=0.1)
+        (update,) = rig.sent()
+        rig.feed(answer(update, 200, body=FINAL))
+    rig.reply(200)
+
+    assert rig.events()[-1] == sip.CallAccepted(rig.call, FINAL.encode())
