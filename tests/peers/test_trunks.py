@@ -75,6 +75,17 @@ def test_kamailio_registers_us_and_a_call_to_our_contact_is_answered(fake_office
             assert phone.dial_and_be_refused().status == 404
 
 
+def test_refreshes_go_on_when_the_nonce_of_the_first_has_become_stale(fake_office, ports, tmp_path):
+    options = {"users": {"200": PASSWORD}, "nonce_s": 1, "max_expires": 4}
+    with Kamailio(ports, tmp_path / "kamailio", **options) as kamailio:
+        gateway = open_office(fake_office, {"pbx": registered_at(kamailio.sip)})
+        kamailio.until(lambda: len(kamailio.registered("200")) >= 3, 15, "registered three times")
+        assert len(set(kamailio.registered("200"))) == 1
+        assert len(kamailio.requests("REGISTER")) >= 5  # each refresh was challenged anew
+        assert "trunk.refresh_failed" not in gateway.log
+        assert gateway.log.count("trunk.registered") == 1
+
+
 def call_report(office: Office, gateway: Gateway):
     folder = office.folder / "recordings"
     gateway.until(lambda: list(folder.glob("*/call.json")), 5, "recorded")

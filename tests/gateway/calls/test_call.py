@@ -198,6 +198,21 @@ async def test_the_session_gets_prompt_tools_and_addendum():
     assert setup.instructions.startswith("You answer the phone.\n\n## Available Tools\n\n### Call Transfer")
 
 
+@pytest.mark.report("BR-195")
+async def test_the_session_is_told_who_forwarded_the_call_and_what_the_trunk_says():
+    parameters = {"forwarded_from": "+12025550111", "x-account-id": "4711", "caller_raw": "0012025550123"}
+    async with House() as house:
+        leg = await house.ring(HandLeg(info=CallInfo("call-1", "+12025550123", NUMBER, "lab", parameters)))
+        await until(lambda: leg.answered)
+
+    [setup] = house.providers[0].setups
+    assert setup.instructions.endswith(
+        'The call was forwarded from: "+12025550111" (the most recent first)\n- x-account-id: "4711"'
+    )
+    [started] = house.watcher.of(ev.CallStarted)
+    assert started.parameters == parameters
+
+
 async def test_a_caller_who_gives_up_while_the_session_opens_closes_it():
     provider = HandProvider()
     provider.ready.clear()

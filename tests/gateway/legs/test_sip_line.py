@@ -2,6 +2,7 @@
 
 import itertools
 
+import orjson
 import pytest
 
 from config.models import Settings
@@ -81,7 +82,7 @@ class House:
             SDP,
         ]
         before = len(self.calls)
-        self.receive("\r\n".join(lines).encode(), host)
+        self.receive("\r\n".join(lines).encode("utf-8", "surrogateescape"), host)
         if len(self.calls) > before:
             return self.calls[-1]
         return int(self.ua.to_send()[-1].data.split()[1])
@@ -205,6 +206,28 @@ def test_a_forwarded_call_names_everybody_who_forwarded_it():
 def test_separators_look_alikes_and_extensions(from_, caller, extension):
     info = House(country="GB").call(from_=from_)
     assert (info.caller, info.parameters.get("caller_extension")) == (caller, extension)
+
+
+@pytest.mark.report("BR-198")
+@pytest.mark.parametrize(
+    ("headers", "from_", "caller", "name"),
+    [
+        ((), '"Łukasz Żółć 李明" <sip:+12025550123@203.0.113.9>;tag=1', "+12025550123", "Łukasz Żółć 李明"),
+        ((), "Müller <sip:1@x>;tag=2", "1", "Müller"),
+        ((), '"M\udcfcller" <sip:1@x>;tag=3', "1", "M\ufffdller"),
+        (
+            ('P-Asserted-Identity: "\udcff\udcfe" <tel:+12025550123>',),
+            "<sip:x@y>;tag=4",
+            "+12025550123",
+            "\ufffd\ufffd",
+        ),
+        ((), '"A\\\0nn" <sip:1@x>;tag=5', "1", "Ann"),
+    ],
+)
+def test_a_display_name_of_any_bytes_is_text_that_can_be_stored(headers, from_, caller, name):
+    info = House(trusted=True).call(*headers, from_=from_)
+    assert (info.caller, info.parameters["caller_name"]) == (caller, name)
+    assert orjson.loads(orjson.dumps(dict(info.parameters))) == info.parameters
 
 
 def test_configured_headers_are_parameters_of_a_trusted_trunk():
