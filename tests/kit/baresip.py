@@ -60,6 +60,8 @@ class Baresip(Process):
         seconds: When it ends by itself.
         mediaenc: How it protects its audio, a key of :data:`MODULE_OF`; empty for not at all.
         mux: Whether it offers RTCP on the port of RTP.
+        ca: Whom it trusts; needed for ``;transport=tls``.
+        certificate: What it shows when it is asked for a certificate: a file with key and certificate.
     """
 
     def __init__(
@@ -72,6 +74,8 @@ class Baresip(Process):
         seconds: int = 60,
         mediaenc: str = "",
         mux: bool = False,
+        ca: Path | None = None,
+        certificate: Path | None = None,
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
@@ -87,6 +91,8 @@ class Baresip(Process):
             module=f"module {MODULE_OF[mediaenc]}\n" if mediaenc else "",
             mux="yes" if mux else "no",
         )
+        config += f"sip_cafile {ca}\n" if ca else ""
+        config += f"sip_certificate {certificate}\n" if certificate else ""
         (folder / "config").write_text(config)
         encryption = f";mediaenc={mediaenc}" if mediaenc else ""
         account = f"<sip:baresip@127.0.0.1>;regint=0;audio_codecs=PCMU{encryption}\n"

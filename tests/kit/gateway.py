@@ -28,7 +28,7 @@ class Gateway(Process):
     A running gateway with its own ports and its own folder.
 
     Args:
-        settings: The YAML as a mapping; ``server`` gets the ports and may bring more of its own.
+        settings: The YAML as a mapping; ``server`` gets the ports, and what it listens on itself comes after.
         folder: Where the YAML is written and the gateway runs.
         rtp_ports: How many ports the calls may use; two a call.
         hosts: Where it listens for SIP, UDP and TCP; the first is the address of :attr:`sip`.
@@ -98,7 +98,8 @@ def with_ports(
     own = server.get("sip", {})
     places = [f"[{host}]:{sip[1]}" if ":" in host else f"{host}:{sip[1]}" for host in hosts]
     listening = {
-        "listen": [f"{transport}:{place}" for place in places for transport in ("udp", "tcp")],
+        "listen": [f"{transport}:{place}" for place in places for transport in ("udp", "tcp")]
+        + list(own.get("listen", ())),
         "public_address": sip[0] if len(hosts) == 1 else "auto",
         "rtp_ports": rtp,
     }
