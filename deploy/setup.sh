@@ -56,11 +56,11 @@ venv() {
   touch "$mark"
 }
 
-# The list has one package and one command that it brings on each line.
+# The list has one package and one command or file that it brings on each line.
 packages() {
   local missing=() package command
   while read -r package command; do
-    command -v "$command" >/dev/null || missing+=("$package")
+    [ -f "$command" ] || command -v "$command" >/dev/null || missing+=("$package")
   done < <(grep -v '^#' tests/kit/debian-packages.txt)
   if [ "${#missing[@]}" = 0 ]; then
     return

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tests.kit import sip_text
+from tests.kit.certificates import Pair
 from tests.kit.ports import Ports
 from tests.kit.process import Process
 from tests.kit.udp import Address
@@ -37,8 +38,10 @@ rev_dns=no
 tcp_connection_lifetime=60
 listen=udp:{host}:{port}
 listen=tcp:{host}:{port}
+{tls_listen}
 mpath="{modules}"
 {load}
+{tls_parameters}
 modparam("registrar", "min_expires", {min_expires})
 modparam("registrar", "max_expires", {max_expires})
 modparam("auth", "nonce_expire", {nonce_s})
@@ -97,6 +100,15 @@ route[DIGEST] {{
 }}
 """
 
+TLS = """\
+modparam("tls", "private_key", "{key}")
+modparam("tls", "certificate", "{certificate}")
+modparam("tls", "ca_list", "{ca}")
+modparam("tls", "verify_certificate", 1)
+modparam("tls", "require_certificate", 1)
+modparam("tls", "tls_method", "TLSv1.2+")
+"""
+
 
 class Kamailio(Process):
     """
@@ -104,7 +116,9 @@ class Kamailio(Process):
 
     Args:
         gateway: Where calls to numbers go that nobody has registered; none without it.
-        transport: How they travel there, ``udp`` or ``tcp``.
+        transport: How they travel there, ``udp``, ``tcp`` or ``tls``.
+        tls: Its certificate and the file of whom it trusts; it then listens for TLS two ports higher, and
+            both asks for certificates and shows its own.
         users: Who may register, with passwords; a call to a registered user goes to its contact.
         challenge: Ask for a digest also of each INVITE that begins a dialog.
         algorithm: Of the digest, ``MD5`` or ``SHA-256``.
@@ -120,6 +134,7 @@ class Kamailio(Process):
         *,
         gateway: Address | None = None,
         transport: str = "udp",
+        tls: tuple[Pair, Path] | None = None,
         users: Mapping[str, str] | None = None,
         challenge: bool = False,
         algorithm: str = "MD5",
@@ -129,18 +144,27 @@ class Kamailio(Process):
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.transport = transport
-        self.sip: Address = ("127.0.0.1", ports.take(2))
+        self.sip: Address = ("127.0.0.1", ports.take(4))
+        self.tls: Address = (self.sip[0], self.sip[1] + 2)
         self.probe_port = ports.take(2)
         lines = [
             f'    if ($au == "{name}") $var(password) = "{word}";' for name, word in (users or {}).items()
         ]
         target = f"sip:{gateway[0]}:{gateway[1]};transport={transport}" if gateway else ""
+        loaded, listen, parameters = LOADED, "", ""
+        if tls is not None:
+            pair, ca = tls
+            loaded = (*LOADED, "tls")
+            listen = f"enable_tls=yes\nlisten=tls:{self.tls[0]}:{self.tls[1]}"
+            parameters = TLS.format(key=pair.private_key, certificate=pair.certificate, ca=ca)
         config = CONFIG.format(
+            tls_listen=listen,
+            tls_parameters=parameters,
             realm=REALM,
             host=self.sip[0],
             port=self.sip[1],
             modules=MODULES,
-            load="\n".join(f'loadmodule "{name}.so"' for name in LOADED),
+            load="\n".join(f'loadmodule "{name}.so"' for name in loaded),
             algorithm=algorithm,
             nonce_s=nonce_s,
             min_expires=min_expires,

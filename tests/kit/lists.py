@@ -25,7 +25,7 @@ def allowed_skips(folder: Path = TESTS) -> dict[str, str]:
 
 
 def debian_packages(folder: Path = TESTS) -> list[tuple[str, str]]:
-    """Return the Debian packages that tests need, each with a command that it brings."""
+    """Return the Debian packages that tests need, each with a command or file that it brings."""
     rows = (line.split() for line in entries(folder / "kit" / "debian-packages.txt"))
     return [(package, command) for package, command in rows]
 

@@ -36,12 +36,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     ci = os.environ.get("CI") == "true"
     folder = Path(config.getoption("--rules") or config.rootpath / "tests")
-    missing = [package for package, command in debian_packages(folder) if not shutil.which(command)]
+    missing = [
+        package
+        for package, command in debian_packages(folder)
+        if not (shutil.which(command) or Path(command).is_file())
+    ]
     if ci and missing:
         raise pytest.UsageError(f"missing Debian packages: apt-get install -y {' '.join(missing)}")
     config.pluginmanager.register(Items(missing), "trunkline-items")
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Gate(config, folder, ci=ci), "trunkline-gate")
+
+
+def is_there(command: str) -> bool:
+    """Whether a command, or a file that is named in its place, is installed."""
+    return shutil.which(command) is not None or Path(command).is_file()
 
 
 class Items:

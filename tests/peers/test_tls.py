@@ -16,8 +16,13 @@ from websockets.typing import Subprotocol
 from tests.kit import sip_text, sound
 from tests.kit.baresip import Baresip
 from tests.kit.certificates import Authority
+from tests.kit.gateway import Gateway
 from tests.kit.hear import hear
+from tests.kit.kamailio import Kamailio
 from tests.kit.office import NUMBER, recording
+from tests.kit.ports import Ports
+from tests.kit.scenario import expand
+from tests.kit.sipp import Sipp
 
 pytestmark = pytest.mark.peers
 
@@ -29,7 +34,7 @@ def authority(tmp_path):
     return Authority(tmp_path / "tls")
 
 
-def open_secure(office, authority: Authority, transport: str, **tls: object):
+def open_secure(office, authority: Authority, transport: str, agent=None, **tls: object):
     """Start a gateway that listens on one more transport, and return it with that port."""
     pair = authority.sign("127.0.0.1")
     port = office.ports.take(2)
@@ -42,7 +47,7 @@ def open_secure(office, authority: Authority, transport: str, **tls: object):
             **tls,
         },
     }
-    return office.open("farewell", server={"sip": sip, "drain_s": 0}), port, pair
+    return office.open("farewell", server={"sip": sip, "drain_s": 0}, agent=agent), port, pair
 
 
 @pytest.mark.parametrize("mutual", [False, True], ids=["server", "mutual"])
@@ -96,6 +101,44 @@ def test_openssls_client_sees_our_certificate_and_no_old_version(fake_office, au
     gateway.until(lambda: '"config.reloaded"' in gateway.log, 10, "at the reload")
     gateway.until(lambda: before.decode() not in s_client(port, *trusting), 10, "at the new certificate")
     assert renewed.certificate.read_text().strip() in s_client(port, *trusting)
+
+
+CALL = "<scenario><established/><wait ms='300'/><hangup/></scenario>"
+ENDED_BY_AGENT = """
+<scenario>
+  <established/>
+  <expect request="BYE"/>
+  <response status="200 OK"/>
+</scenario>
+"""
+
+
+def through_kamailio(gateway: Gateway, kamailio: Kamailio, ports: Ports, folder: Path, scenario: str) -> None:
+    """Let SIPp call three times, by UDP, through a proxy that goes on by TLS."""
+    with Sipp(expand(scenario), kamailio.sip, ports, folder, called=NUMBER, calls=3) as sipp:
+        outcome = sipp.wait()
+    assert outcome.clean, f"{outcome.errors}\n{kamailio.log[-2000:]}\n{gateway.log[-2000:]}"
+
+
+def test_kamailio_carries_calls_over_mutual_tls_and_both_sides_hang_up(fake_office, authority, tmp_path):
+    short = {"limits": {"max_duration_s": 1}}
+    gateway, port, _ = open_secure(fake_office, authority, "tls", agent=short, verify_client=True)
+    ports, pair = fake_office.ports, authority.sign("127.0.0.1")
+    with Kamailio(
+        ports,
+        tmp_path / "kamailio",
+        gateway=("127.0.0.1", port),
+        transport="tls",
+        tls=(pair, authority.file),
+    ) as kamailio:
+        through_kamailio(gateway, kamailio, ports, tmp_path / "caller", CALL)
+        through_kamailio(gateway, kamailio, ports, tmp_path / "agent", ENDED_BY_AGENT)
+        byes = kamailio.requests("BYE")
+        open_connections = gateway.metrics()["trunkline_sip_connections"]
+    assert [source.partition(":")[0] for source, _ in byes] == ["udp"] * 3 + ["tls"] * 3
+    # Our BYEs came by the connection that the proxy had opened, and by the route that it had recorded.
+    assert all("transport=tls" in route and ";lr" in route for _, route in byes[3:])
+    assert open_connections == 1
 
 
 BROWSER = "df7jal23ls0d.invalid"
