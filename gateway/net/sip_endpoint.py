@@ -20,7 +20,8 @@ from gateway.net import stun
 from gateway.net.lookup import Dns
 from gateway.net.public_address import PublicAddress, SeenByStun, source_of
 from gateway.net.resolver import Place, Resolver
-from gateway.net.sip_connections import ConnectionLimits, Connections, unnoticed
+from gateway.net.sip_connection import ConnectionLimits
+from gateway.net.sip_connections import Connections, unnoticed
 from gateway.net.sip_gate import Gate, GateLimits
 from gateway.net.sip_outbox import Outbox
 from gateway.net.sip_udp import UdpSocket, bound_socket

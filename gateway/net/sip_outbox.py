@@ -15,7 +15,8 @@ from typing import TypeAlias
 import structlog
 
 from gateway.net.resolver import Place, Resolver
-from gateway.net.sip_connections import Connection, Connections
+from gateway.net.sip_connection import Connection
+from gateway.net.sip_connections import Connections
 from gateway.net.sip_large import LargeRequests, over
 from gateway.net.sip_udp import UdpSocket, is_address, is_wildcard
 from gateway.sip.flow import Address, Flow, Outgoing

@@ -4,7 +4,7 @@ import asyncio
 import itertools
 import re
 
-from gateway.net.sip_connections import ConnectionLimits
+from gateway.net.sip_connection import ConnectionLimits
 from gateway.net.sip_endpoint import EndpointSettings, SipEndpoint
 from gateway.sip import events as sip
 from gateway.sip.settings import UaSettings

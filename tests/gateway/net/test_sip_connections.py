@@ -3,7 +3,8 @@ import socket
 
 import pytest
 
-from gateway.net.sip_connections import ConnectionLimits, Connections
+from gateway.net.sip_connection import ConnectionLimits
+from gateway.net.sip_connections import Connections
 from gateway.net.sip_gate import Gate
 from gateway.net.tls import TlsContexts
 from gateway.sip.flow import Flow

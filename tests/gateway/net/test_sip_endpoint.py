@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from gateway.net.sip_connections import ConnectionLimits
+from gateway.net.sip_connection import ConnectionLimits
 from gateway.sip import events as sip
 from gateway.sip.timers import Timers
 from tests.gateway.net.rig import ANSWER, Gateway, Phone, request, tcp_message

@@ -9,7 +9,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 from websockets.typing import Subprotocol
 
-from gateway.net.sip_connections import ConnectionLimits
+from gateway.net.sip_connection import ConnectionLimits
 from gateway.net.sip_gate import GateLimits
 from gateway.net.tls import TlsFiles
 from gateway.sip import events as sip
