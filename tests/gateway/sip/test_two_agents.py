@@ -11,8 +11,9 @@ import pytest
 
 from gateway.sip import events as sip
 from gateway.sip.flow import Flow
+from gateway.sip.policy import PeerPolicy
 from gateway.sip.settings import UaSettings
-from gateway.sip.target import Target
+from gateway.sip.target import Credentials, Target
 from gateway.sip.ua import UserAgent
 from tests.gateway.sip.rig import ANSWER, OFFER
 
@@ -50,12 +51,12 @@ class World:
         self.callee = UserAgent(settings, lambda: next(token))
         self.network = Network(seed, **network)
         self.now = 0.0
-        self.due: list[tuple[float, str]] = []
+        self.credentials: Credentials | None = None
         self.told: dict[str, list[sip.SipEvent]] = {"caller": [], "callee": []}
-        self.met: dict[str, str] = {}
 
     def dial(self) -> str:
-        target = Target("sip:1@198.51.100.7", "<sip:2@192.0.2.10>", (Flow("udp", THERE, HERE),))
+        flows = (Flow("udp", THERE, HERE),)
+        target = Target("sip:1@198.51.100.7", "<sip:2@192.0.2.10>", flows, credentials=self.credentials)
         return self.caller.invite(target, ANSWER, now=self.now)
 
     def settle(self) -> None:
@@ -152,3 +153,33 @@ def _answer(world: World, agent: UserAgent, event: sip.SipEvent) -> None:
             agent.answer(call, ANSWER, now=world.now)
         case sip.CallReoffered(call):
             agent.answer_reoffer(call, ANSWER, now=world.now)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_callee_that_asks_for_a_digest_is_answered_on_a_bad_network(seed):
+    world = World(seed, loss=0.10, twice=0.10, jitter=0.4)
+    proof = Credentials("gw", "s3cret", "callee.example")
+    world.callee.treat(lambda flow, caller: PeerPolicy(credentials=proof))
+    world.credentials = Credentials("gw", "s3cret")
+    calls = []
+    for _ in range(60):
+        calls.append(world.dial())
+        world.run(world.now + 0.1)
+    world.run(world.now + 400.0)
+
+    ended = [event for event in world.told["caller"] if isinstance(event, sip.CallEnded)]
+    assert Counter((event.reason, event.by_peer) for event in ended) == {("local", False): len(calls)}
+    offered = [event for event in world.told["callee"] if isinstance(event, sip.CallOffered)]
+    assert len(offered) == len(calls)
+
+
+def test_a_wrong_password_ends_the_call_with_401():
+    world = World(1, loss=0.0, twice=0.0, jitter=0.0)
+    world.callee.treat(lambda flow, caller: PeerPolicy(credentials=Credentials("gw", "s3cret", "r")))
+    world.credentials = Credentials("gw", "guess")
+    world.dial()
+    world.run(60.0)
+
+    (ended,) = [event for event in world.told["caller"] if isinstance(event, sip.CallEnded)]
+    assert (ended.reason, ended.status) == ("rejected", 401)
+    assert not any(isinstance(event, sip.CallOffered) for event in world.told["callee"])
