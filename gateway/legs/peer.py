@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 import structlog
 
 from config.trunks import TrunkSettings
+from gateway.net.sip_udp import is_wildcard
 from gateway.sip import qualification as reach
 from gateway.sip import registration as reg
 from gateway.sip.errors import LocalProtocolError
@@ -206,7 +207,7 @@ class TrunkPeer:
 
     async def _look_up(self) -> tuple[Flow, ...]:
         """Find the peer's addresses, and let what comes from them in."""
-        flows = await self._context.line.flows(self._peer.domain)
+        flows = by_listener(self.settings, await self._context.line.flows(self._peer.domain))
         self._look_up_at = self._context.clock() + (LOOK_UP_S if flows else LOOK_UP_AGAIN_S)
         if flows:
             self._ways = {(flow.transport, flow.remote) for flow in flows}
@@ -350,6 +351,19 @@ def ping_target(settings: TrunkSettings, flows: tuple[Flow, ...]) -> Target:
         from_=f"<sip:{user}@{own_host(settings, flows[0])}>",
         flows=flows,
         credentials=credentials_of(settings),
+    )
+
+
+def by_listener(settings: TrunkSettings, flows: tuple[Flow, ...]) -> tuple[Flow, ...]:
+    """Let requests of ours come from the trunk's own listener, and name it, so that its calls come there."""
+    listen = settings.listen
+    if listen is None:
+        return flows
+    return tuple(
+        replace(flow, local=(flow.local[0] if is_wildcard(listen.host) else listen.host, listen.port))
+        if flow.transport == listen.transport
+        else flow
+        for flow in flows
     )
 
 

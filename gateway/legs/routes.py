@@ -7,7 +7,7 @@ from typing import Protocol
 
 from config.trunks import TrunkSettings
 from gateway.legs.outbound import Identity, Unroutable
-from gateway.legs.peer import credentials_of, own_host
+from gateway.legs.peer import by_listener, credentials_of, own_host
 from gateway.sip.flow import Flow
 from gateway.sip.target import Target
 from gateway.sip.uri import SipUri
@@ -49,7 +49,7 @@ class TrunkRoute:
         settings, peer = self._settings, self._settings.peer
         assert peer is not None
         uri = self._uri(destination)
-        flows = await self._look_up(peer.domain)
+        flows = by_listener(settings, await self._look_up(peer.domain))
         if not flows:
             raise Unroutable(f"{peer.domain} of the trunk {self._name} has no address")
         host = own_host(settings, flows[0])

@@ -72,6 +72,15 @@ async def test_a_sip_uri_is_called_as_it_is_by_way_of_the_trunk():
     assert names.asked == ["sip:10.0.0.10"]
 
 
+async def test_a_trunk_with_a_listener_of_its_own_calls_from_there():
+    made = await target(address="sip:10.0.0.10", listen="udp:0.0.0.0:5062")
+    assert [flow.local for flow in made.flows] == [("192.0.2.1", 5062)]
+    made = await target(address="sip:10.0.0.10", listen="udp:192.0.2.9:5062")
+    assert [flow.local for flow in made.flows] == [("192.0.2.9", 5062)]
+    other = await target(address="sip:10.0.0.10", listen="tcp:0.0.0.0:5062")
+    assert other.flows == FLOWS
+
+
 @pytest.mark.parametrize("destination", ["a b", "<sip:x@y>", "x\r\nVia: y", "sip:"])
 async def test_what_makes_no_address_is_not_called(destination):
     with pytest.raises(Unroutable):
