@@ -8,6 +8,7 @@ second.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 from pathlib import Path
@@ -24,6 +25,9 @@ _SAMPLES_MASK = (1 << 36) - 1
 _HEADER_BYTES = 42
 _READ = 512
 """Samples read at once where the end may be torn off: what is read with it is lost."""
+
+_NOT_KNOWN = {errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL}
+"""What file systems say that know no locks, or no writing of names to the disk."""
 
 AudioError = (OSError, soundfile.SoundFileError)
 
@@ -106,20 +110,31 @@ class FolderLock:
     """
     Held by whoever writes in a folder; gone with its process, however that ends.
 
-    Raises ``BlockingIOError`` while another process holds it.
+    Raises ``BlockingIOError`` while another one holds it.
     """
 
     def __init__(self, folder: Path) -> None:
+        self.held = True
+        """False on a file system that knows no locks, such as some network drives."""
         self._descriptor = os.open(folder, os.O_RDONLY)
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BaseException:
+        except BlockingIOError:
             os.close(self._descriptor)
             raise
+        except OSError as error:
+            if error.errno not in _NOT_KNOWN:
+                os.close(self._descriptor)
+                raise
+            self.held = False
 
     def sync(self) -> None:
         """Put the names in the folder on the disk."""
-        os.fsync(self._descriptor)
+        try:
+            os.fsync(self._descriptor)
+        except OSError as error:
+            if error.errno not in _NOT_KNOWN:
+                raise
 
     def release(self) -> None:
         """Let others in."""

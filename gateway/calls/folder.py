@@ -13,6 +13,7 @@ import hashlib
 import json
 import os
 import re
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -22,6 +23,8 @@ from tools.types import JsonValue
 AUDIO, RECORD = "call.flac", "call.json"
 PART = ".part"
 _DUPLICATES = 100
+_UNLOCKED_S = 3600
+"""Where nothing tells whether somebody writes, a draft so old is nobody's."""
 
 
 class CallFolder:
@@ -110,9 +113,10 @@ def repair(root: Path) -> list[str]:
         except OSError:
             continue  # a call that goes on, perhaps of another process
         try:
-            _repair(folder, draft)
-            lock.sync()
-            mended.append(folder.name)
+            if lock.held or time.time() - draft.stat().st_mtime > _UNLOCKED_S:
+                _repair(folder, draft)
+                lock.sync()
+                mended.append(folder.name)
         except (OSError, ValueError):
             pass  # the disk is still full, or it is no record of ours; next time, then
         finally:

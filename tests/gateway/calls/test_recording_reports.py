@@ -1,5 +1,6 @@
 """Field reports about recordings, each with its own input: on the disk is what was heard, and when."""
 
+import errno
 import json
 import os
 import random
@@ -216,6 +217,25 @@ def test_five_hours_at_48_khz_have_their_length(tmp_path):
         file.write(minute)
     file.close()
     assert soundfile.info(tmp_path / "long.flac").frames == 5 * 3600 * 48_000
+
+
+def test_on_a_drive_without_locks_calls_are_recorded_and_only_old_drafts_are_finished(tmp_path, monkeypatch):
+    def no_locks(descriptor, operation):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("fcntl.flock", no_locks)
+    recording = CallRecording(tmp_path, start())
+    speak(recording, 0.0, 4.0)
+    recording.flush()
+    assert repair(tmp_path) == []
+    audio, record = finish(recording, tmp_path, 4.0)
+    assert (len(audio), record["recording_failed"]) == (4 * RATE, None)
+
+    (tmp_path / "old").mkdir()
+    draft = tmp_path / "old" / f"{RECORD}.part"
+    draft.write_text("{}")
+    os.utime(draft, (0, 0))
+    assert repair(tmp_path) == ["old"]
 
 
 def test_what_is_no_draft_of_ours_is_left_alone_by_the_repair(tmp_path):
