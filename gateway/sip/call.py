@@ -22,13 +22,14 @@ from gateway.sip.body import UnsupportedBody, find_sdp
 from gateway.sip.checks import UNSUPPORTED_MEDIA, extensions
 from gateway.sip.dialog import Dialog
 from gateway.sip.errors import LocalProtocolError
-from gateway.sip.events import CallConfirmed, CallEnded, CallReoffered, EndReason
+from gateway.sip.events import CallConfirmed, CallEnded, EndReason
 from gateway.sip.exchange import Exchange
 from gateway.sip.flow import Flow
 from gateway.sip.info import receive_info
 from gateway.sip.invite_server import InviteServerTransaction
 from gateway.sip.kit import ExtraHeaders, Kit
 from gateway.sip.message import Request, Response
+from gateway.sip.peer_offer import PeerOffer
 from gateway.sip.policy import ANYBODY, PeerPolicy
 from gateway.sip.referral import Referral
 from gateway.sip.reoffer import Reoffer
@@ -94,15 +95,12 @@ class Call:
         self.description = b""
         """Our session description, as it was last agreed on."""
         self.authorizer = Authorizer(None, kit.token)
+        self.their_offer = PeerOffer(handle, kit)
         self.our_offer = Reoffer(self, kit, owner=state is CallState.CALLING)
         self._kit = kit
         self.policy = policy
         self._changed = changed
         self._unacked: UnackedAnswer | None = None
-        self._reoffer: Served | None = None
-        self._reoffer_in = dialog
-        self._reoffer_had_sdp = False
-        self._reoffer_by = 0.0
         self._bye_after_ack = False
         self._bye_reason = ""
         self._bye_in_flight = False
@@ -148,17 +146,16 @@ class Call:
 
     def answer_reoffer(self, sdp: bytes | None, *, now: float) -> None:
         """Answer a pending re-INVITE or UPDATE; harmless if the peer took it back meanwhile."""
-        served = self._reoffer
-        if served is None:
+        held = self.their_offer.take()
+        if held is None:
             return
-        self._reoffer = None
         if sdp is None:
-            self._kit.respond(served, 488, now=now)
-        elif served.request.method == "INVITE":
-            self.dialog.refresh_target(served.request)
-            self._accept(served, sdp, ours_offered=not self._reoffer_had_sdp, now=now)
+            self._kit.respond(held.served, 488, now=now)
+        elif held.served.request.method == "INVITE":
+            self.dialog.refresh_target(held.served.request)
+            self._accept(held.served, sdp, ours_offered=held.offer is None, now=now)
         else:
-            self._accept_update(served, self._reoffer_in, sdp, now=now)
+            self._accept_update(held.served, held.dialog, sdp, now=now)
 
     def answer_refer(self, status: int, *, now: float) -> None:
         """Answer the peer's REFER, or tell how it went; see :meth:`Referral.answer`."""
@@ -215,22 +212,18 @@ class Call:
     # Time.
 
     def next_timeout(self) -> float | None:
-        parts = self.transfer, self.referral, self.our_offer, self.session
+        parts = self.transfer, self.referral, self.their_offer, self.our_offer, self.session
         times = [part.next_timeout() for part in parts]
         if self._unacked is not None:
             times.append(self._unacked.next_timeout())
-        if self._reoffer is not None:
-            times.append(self._reoffer_by)
         return min((at for at in times if at is not None), default=None)
 
     def handle_timeout(self, *, now: float) -> None:
         self.transfer.handle_timeout(now=now)
         self.referral.handle_timeout(now=now)
+        self.their_offer.handle_timeout(now=now)
         self.our_offer.handle_timeout(now=now)
         self.session.handle_timeout(now=now)
-        if self._reoffer is not None and now >= self._reoffer_by:
-            served, self._reoffer = self._reoffer, None
-            self._kit.refuse(served, 500, "the offer was not answered in time", now=now)
         if self._unacked is not None:
             self._handle_unacked(self._unacked, now)
 
@@ -258,7 +251,7 @@ class Call:
         if request.method == "UPDATE" and offer is None:
             self._accept_update(served, self.dialog, b"", now=now)
             return
-        if self.state is CallState.OFFERED or self._reoffer is not None:
+        if self.state is CallState.OFFERED or self.their_offer.held is not None:
             # 14.2 and RFC 3311, 5.2: an offer is still unanswered. A random wait, so that it works out.
             wait = str(zlib.crc32(self._kit.token().encode()) % 11)
             self._kit.refuse(served, 500, "an offer is pending", extra=(("Retry-After", wait),), now=now)
@@ -269,13 +262,8 @@ class Call:
         if self._unacked is not None and request.method == "INVITE":
             # Only who has our 2xx may send a re-INVITE: its ACK was lost or is late.
             self._confirm(None, now)
-        self._reoffer, self._reoffer_in = served, self.dialog
-        self._reoffer_had_sdp = offer is not None
-        self._reoffer_by = now + self._kit.settings.timers.limit
-        served.handler = partial(self._on_reinvite_event, served)
-        if request.method == "INVITE":
-            self._kit.respond(served, 100, now=now)
-        self._kit.events.append(CallReoffered(self.handle, offer))
+        handler = partial(self._on_reinvite_event, served)
+        self.their_offer.hold(served, self.dialog, offer, handler, now=now)
 
     def _has_offered(self, method: str) -> bool:
         """Whether an offer of ours, unanswered, is in the way of one that comes by ``method``."""
@@ -367,15 +355,9 @@ class Call:
         self.session.stop()
         if not keep_unacked:
             self._unacked = None
-        self._refuse_reoffer(now)
+        self.their_offer.refuse(now=now)
         self.referral.end(now=now)
         self._kit.events.append(CallEnded(self.handle, by_peer, reason, status, phrase))
-
-    def _refuse_reoffer(self, now: float) -> None:
-        """Answer an offer that nobody will answer any more (15.1.2)."""
-        if self._reoffer is not None:
-            served, self._reoffer = self._reoffer, None
-            self._kit.respond(served, 487, now=now)
 
     # Transactions.
 
@@ -383,11 +365,10 @@ class Call:
         match event:
             case AckReceived(ack):
                 self.receive_ack(ack, now=now)
-            case CancelReceived() if self._reoffer is served:
-                self._reoffer = None
-                self._kit.respond(served, 487, now=now)
-            case Terminated(timed_out=True) if self._reoffer is served:
-                self._reoffer = None
+            case CancelReceived() if self.their_offer.is_of(served):
+                self.their_offer.refuse(now=now)
+            case Terminated(timed_out=True) if self.their_offer.is_of(served):
+                self.their_offer.take()
             case Terminated(timed_out=True) if self._waits_for_ack_of(served):
                 self._lose_answer("transport", now)
             case _:
@@ -470,7 +451,7 @@ class Call:
     @property
     def offer_pending(self) -> bool:
         """Whether an offer of the peer is unanswered, or our 2xx to its INVITE has no ACK."""
-        return self._reoffer is not None or self._unacked is not None
+        return self.their_offer.held is not None or self._unacked is not None
 
     def follow(self, response: Response) -> None:
         """Take the Contact of a 2xx to an INVITE or UPDATE of ours (12.2.1.2)."""

@@ -132,8 +132,9 @@ class OutgoingCall(Call):
         super().bye(reason=reason, now=now)
 
     def answer_reoffer(self, sdp: bytes | None, *, now: float) -> None:
-        if self._reoffer is not None and sdp is not None and self._current is not None:
-            self._current.sdp = sdp_of(self._reoffer.request)
+        held = self.their_offer.held
+        if held is not None and sdp is not None and self._current is not None:
+            self._current.sdp = held.offer
         super().answer_reoffer(sdp, now=now)
 
     # Messages of the peer.
@@ -295,7 +296,7 @@ class OutgoingCall(Call):
         if early is not self._current:
             # What an UPDATE changed with another place means nothing here.
             self.our_offer.drop()
-            self._refuse_reoffer(now)
+            self.their_offer.refuse(now=now)
             self.description = self._offer
         self.dialog = self._accepted = early.dialog
         self.state = CallState.CONFIRMED
