@@ -196,7 +196,7 @@ class Gateway:
                 ]
                 recorder = group.create_task(_listening(self.recorder.run(), "recorder"), name="recorder")
                 calls = group.create_task(self.switchboard.run(), name="switchboard")
-                registrar = group.create_task(self.registrar.run(), name="registrar")
+                registrar = group.create_task(_listening(self.registrar.run(), "registrar"), name="registrar")
                 gc.collect()
                 gc.freeze()  # what lives for ever is not looked at again by the collector
                 await stop.wait()

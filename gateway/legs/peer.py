@@ -35,6 +35,10 @@ LOOK_UP_S: Final = 300.0
 LOOK_UP_AGAIN_S: Final = 30.0
 """And when the last look-up found none."""
 
+ADDRESS_S: Final = 3600.0
+"""How long an address of a peer is known after it was found last."""
+MAX_ADDRESSES: Final = 64
+
 
 class Line(Protocol):
     """What a peer asks of the line that carries its messages."""
@@ -115,6 +119,7 @@ class TrunkPeer:
         self._stopping = False
         self._look_up_at = context.clock()
         self._found = True
+        self._addresses: dict[str, float] = {}
         self._ways: set[tuple[str, Address]] = set()
         self._pings, self._registers = Series(context.token), Series(context.token)
         self._registration = (
@@ -211,12 +216,20 @@ class TrunkPeer:
         self._look_up_at = self._context.clock() + (LOOK_UP_S if flows else LOOK_UP_AGAIN_S)
         if flows:
             self._ways = {(flow.transport, flow.remote) for flow in flows}
-            self._context.on_addresses(self.name, {flow.remote[0] for flow in flows})
+            self._context.on_addresses(self.name, self._remember(flows))
         elif self._found:
             self._failed(f"{self._peer.domain} has no address")
             log.warning("trunk.unresolved", trunk=self.name, peer=self._peer.domain)
         self._found = bool(flows)
         return flows
+
+    def _remember(self, flows: tuple[Flow, ...]) -> Collection[str]:
+        """Return the peer's addresses: a name may give others each time, and each of them may call."""
+        now = self._context.clock()
+        self._addresses.update((flow.remote[0], now) for flow in flows)
+        recent = sorted(self._addresses.items(), key=lambda entry: -entry[1])[:MAX_ADDRESSES]
+        self._addresses = {host: seen for host, seen in recent if now - seen < ADDRESS_S}
+        return self._addresses.keys()
 
     # What is asked.
 

@@ -146,8 +146,7 @@ class Registration:
     def stop(self) -> None:
         """Take the contact away; ends in :class:`Unregistered`, at once when there is nothing to take."""
         self._due = self._ends = None
-        had_contact = self.state in {RegistrationState.REGISTERED, RegistrationState.REGISTERING}
-        if not had_contact:
+        if not self.is_valid and self._awaited is None:
             self._unregistered(200)
             return
         self.state = RegistrationState.UNREGISTERING
@@ -176,7 +175,8 @@ class Registration:
             self._renew = True  # the REGISTER that is under way may have gone down with it
         elif self.is_valid:
             # Some registrars close each connection when they have answered: not at once again, then.
-            self._due = max(now, self._registered_at + BASE_S)
+            soon = max(now, self._registered_at + BASE_S)
+            self._due = soon if self._due is None else min(self._due, soon)
         elif self.state is RegistrationState.FAILED and not self._was_refused:
             self._due = now
 
@@ -194,8 +194,8 @@ class Registration:
             self._succeed(headers, now)
             if renew:
                 self.renew(now=now)
-        elif status == 423 and (least := _seconds(headers.get("Min-Expires"))) and least > self._expires:
-            self._expires = min(int(least), MAX_EXPIRES)
+        elif status == 423 and (least := _least(headers)) > self._expires:
+            self._expires = least
             self._send(self._expires)
         else:
             self._refused(status, reason, headers, now)
@@ -302,6 +302,12 @@ def granted_to(user: str, headers: Headers) -> float | None:
     return general
 
 
+def _least(headers: Headers) -> int:
+    """Return what a 423 asks for, 0 where it does not say or goes beyond all reason."""
+    least = _seconds(headers.get("Min-Expires")) or 0.0
+    return int(least) if least <= MAX_EXPIRES else 0
+
+
 def refresh_after(granted: float) -> float:
     """
     Return when to refresh, in seconds from the answer.
@@ -309,7 +315,7 @@ def refresh_after(granted: float) -> float:
     Half of the time for short registrations, ten minutes before the end of long ones (as 3GPP TS 24.229,
     section 5.1.1.4.1 has it): what is lost on the way can be sent again.
     """
-    return granted - 600 if granted > 1200 else granted / 2
+    return granted - 600 if granted > 1200 else max(granted / 2, 1.0)
 
 
 def _asks_for_a_person(status: int) -> bool:

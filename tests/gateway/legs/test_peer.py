@@ -176,6 +176,21 @@ async def test_a_peer_whose_name_has_no_address_is_looked_up_again(house, group)
         await task
 
 
+async def test_a_name_with_other_addresses_each_time_lets_all_of_them_in_for_a_while(house, group):
+    peer = house.peer(address="sip:pbx.example.com")
+    for second in range(100):
+        address = f"203.0.113.{second}"
+        house.line.flows_of["sip:pbx.example.com"] = (Flow("udp", (address, 5060), ("192.0.2.1", 5060)),)
+        house.offset += 10
+        await peer._look_up()
+    assert house.table.knows("203.0.113.99")
+    assert house.table.knows("203.0.113.50")
+    assert not house.table.knows("203.0.113.20")  # more than 64 others came since
+    house.offset += 3600
+    await peer._look_up()
+    assert [house.table.knows(f"203.0.113.{last}") for last in (98, 99)] == [False, True]
+
+
 async def test_an_options_finds_out_whether_the_peer_is_alive_and_how_fast(house, group):
     peer = house.peer(address="sip:carrier.example:5070", qualify_s=60)
     with structlog.testing.capture_logs() as logs:

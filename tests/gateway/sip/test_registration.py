@@ -91,7 +91,7 @@ def test_a_registrar_that_says_nothing_of_the_time_granted_what_was_asked():
     assert registration.events() == [Registered(300)]
 
 
-@pytest.mark.parametrize(("granted", "after"), [(60, 30), (1200, 600), (1201, 601), (3600, 3000)])
+@pytest.mark.parametrize(("granted", "after"), [(1, 1), (60, 30), (1200, 600), (1201, 601), (3600, 3000)])
 def test_long_registrations_are_refreshed_ten_minutes_before_their_end(granted, after):
     assert refresh_after(granted) == after
 
@@ -113,7 +113,7 @@ def test_423_is_asked_again_at_once_with_the_least_time_and_remembered():
     assert registration.to_send() == [Register(1800)]
 
 
-@pytest.mark.parametrize("least", ["60", "600", "nonsense", None])
+@pytest.mark.parametrize("least", ["60", "600", "9999999", "nonsense", None])
 def test_a_423_that_asks_for_no_more_than_we_did_is_a_failure_and_no_loop(least):
     registration = make(expires=600)
     registration.start(now=0.0)
@@ -260,6 +260,24 @@ def test_stopping_while_it_registers_waits_for_the_answer_first():
     assert registration.to_send() == [Register(0)]
     registration.answered(408, "timeout", NOTHING, now=2.0)
     assert registration.events() == [Unregistered(408)]
+
+
+def test_stopping_while_a_late_answer_is_awaited_takes_away_what_it_may_bring():
+    registration = registered(granted=60)
+    registration.handle_timeout(now=30.0)
+    registration.to_send()
+    registration.handle_timeout(now=60.0)
+    registration.events()
+    registration.stop()
+    assert registration.state is RegistrationState.UNREGISTERING
+    registration.answered(200, "OK", contact(60), now=61.0)
+    assert registration.to_send() == [Register(0)]
+
+
+def test_a_renewal_is_never_later_than_the_refresh():
+    registration = registered(granted=20)
+    registration.renew(now=1.0)
+    assert registration.next_timeout() == 10.0
 
 
 def test_stopping_what_is_not_registered_is_done_at_once():
