@@ -308,6 +308,7 @@ class Gateway:
         for direction, hearing in (("caller", quality.caller), ("agent", quality.agent)):
             if hearing is not None:
                 self.metrics.call_heard(
+                    figures.trunk,
                     direction,
                     mos=hearing.mos,
                     missing=hearing.loss + hearing.discard,

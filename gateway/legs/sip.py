@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from typing import Protocol
 
 import structlog
@@ -403,7 +404,7 @@ class SipLeg:
                 dropped=self.dropped_frames,
                 **figures.quality.figures(),
             )
-            self._on_media(figures)
+            self._on_media(replace(figures, trunk=self._info.trunk))
             self._stream.close()
         else:
             self._lease.release(self._clock())

@@ -64,6 +64,8 @@ class MediaStatistics:
     quality: MediaQuality
     send_errors: int
     underruns: int
+    trunk: str = ""
+    """Filled in by whoever knows it."""
 
 
 def _ignore_marks() -> None:

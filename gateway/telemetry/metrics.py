@@ -135,9 +135,15 @@ class Metrics:
         self._concealed = self._counter(
             "trunkline_rtp_concealed_seconds", "Audio that was missing and was made up."
         )
-        self._mos = self._histogram("trunkline_call_mos", "MOS (G.107) of calls.", _MOS_BUCKETS, "voice")
+        self._mos = self._histogram(
+            "trunkline_call_mos", "MOS (G.107) of calls.", _MOS_BUCKETS, "trunk", "voice"
+        )
         self._missing = self._histogram(
-            "trunkline_call_missing_ratio", "Packets lost or late, of all.", _MISSING_BUCKETS, "voice"
+            "trunkline_call_missing_ratio",
+            "Packets lost or late, of all.",
+            _MISSING_BUCKETS,
+            "trunk",
+            "voice",
         )
         self._jitter = self._histogram(
             "trunkline_call_jitter_seconds", "Interarrival jitter (RFC 3550).", _DELAY_BUCKETS, "voice"
@@ -213,11 +219,11 @@ class Metrics:
         self._rtp_late.inc(late)
 
     def call_heard(
-        self, voice: str, *, mos: float, missing: float, jitter_ms: float, delay_ms: float
+        self, trunk: str, voice: str, *, mos: float, missing: float, jitter_ms: float, delay_ms: float
     ) -> None:
-        """Take how one call's voice, ``caller`` or ``agent``, was heard at the other end."""
-        self._mos.labels(voice).observe(mos)
-        self._missing.labels(voice).observe(missing)
+        """Take how one call's voice, ``caller`` or ``agent``, was heard at the other end of the trunk."""
+        self._mos.labels(trunk, voice).observe(mos)
+        self._missing.labels(trunk, voice).observe(missing)
         self._jitter.labels(voice).observe(jitter_ms / 1000)
         self._delay.labels(voice).observe(delay_ms / 1000)
 

@@ -77,7 +77,7 @@ def test_no_call_is_lost_or_doubled_and_every_key_is_heard_once(fake_office, tmp
         assert (each["reason"], each["by"]) == ("bye", "caller")
     judge_sound(found, rtp[0].lost / rtp[0].came)
     samples = gateway.metrics()
-    assert samples['trunkline_call_mos_count{voice="caller"}'] == CALLS
+    assert samples['trunkline_call_mos_count{trunk="loopback",voice="caller"}'] == CALLS
     assert samples['trunkline_calls_ended_total{reason="bye",trunk="loopback"}'] == CALLS
 
 

@@ -33,6 +33,10 @@ def test_what_a_trunk_and_the_server_say_reaches_the_media(tmp_path):
     )
     assert found == {
         "office": MediaRules(
-            lost_after_ms=12_500, held_after_ms=600_000, jitter=JitterLimits(20, 120), strict=True, inband=True
+            lost_after_ms=12_500,
+            held_after_ms=600_000,
+            jitter=JitterLimits(20, 120),
+            strict=True,
+            inband=True,
         )
     }

@@ -66,7 +66,7 @@ def test_what_happens_in_calls_is_counted():
         undecryptable=0,
         protection="none",
     )
-    metrics.call_heard("caller", mos=4.36, missing=0.03, jitter_ms=12.0, delay_ms=80.0)
+    metrics.call_heard("carrier", "caller", mos=4.36, missing=0.03, jitter_ms=12.0, delay_ms=80.0)
     metrics.event_dropped("recorder")
     found = figures(metrics)
 
@@ -84,9 +84,9 @@ def test_what_happens_in_calls_is_counted():
     assert found["trunkline_rtp_packets_late_total{}"] == 1
     assert found["trunkline_rtp_packets_refused_total{}"] == 200
     assert found["trunkline_rtp_concealed_seconds_total{}"] == 0.06
-    assert found["trunkline_call_mos_bucket{le=4.4,voice=caller}"] == 1
-    assert found["trunkline_call_mos_bucket{le=4.2,voice=caller}"] == 0
-    assert found["trunkline_call_missing_ratio_bucket{le=0.03,voice=caller}"] == 1
+    assert found["trunkline_call_mos_bucket{le=4.4,trunk=carrier,voice=caller}"] == 1
+    assert found["trunkline_call_mos_bucket{le=4.2,trunk=carrier,voice=caller}"] == 0
+    assert found["trunkline_call_missing_ratio_bucket{le=0.03,trunk=carrier,voice=caller}"] == 1
     assert found["trunkline_call_jitter_seconds_bucket{le=0.01,voice=caller}"] == 0
     assert found["trunkline_call_delay_seconds_bucket{le=0.1,voice=caller}"] == 1
     assert found["trunkline_playout_underruns_total{}"] == 2
