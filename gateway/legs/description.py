@@ -7,7 +7,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from gateway import sdp
-from gateway.sdp import Dtls, Fingerprint, Local, LocalSecurity, NegotiatedMedia, Protection, Sdes, SrtpPolicy
+from gateway.sdp import (
+    Dtls,
+    Fingerprint,
+    IceCredentials,
+    Local,
+    LocalSecurity,
+    NegotiatedMedia,
+    Protection,
+    Sdes,
+    SrtpPolicy,
+)
 
 
 class CallDescription:
@@ -48,7 +58,7 @@ class CallDescription:
         without the SRTP that the trunk wants.
         """
         offers = Protection.SDES if srtp is SrtpPolicy.REQUIRED else Protection.NONE
-        security = _fresh(LocalSecurity(policy=srtp, fingerprint=fingerprint, offers=offers))
+        security = _fresh(LocalSecurity(policy=srtp, fingerprint=fingerprint, offers=offers, ice=_ice()))
         local = Local(
             host=host,
             port=port,
@@ -87,6 +97,9 @@ class CallDescription:
             return self._sdp, None
         theirs = sdp.parse(offer)
         _, media = sdp.answer(theirs, local)
+        if _restarts(self._media, media):
+            local = replace(local, security=replace(local.security, ice=_ice()))
+            _, media = sdp.answer(theirs, local)
         if not media.continues(self._media):
             local = replace(local, security=_fresh(replace(local.security, active=None)))
             _, media = sdp.answer(theirs, local)
@@ -109,7 +122,13 @@ class CallDescription:
                 security = replace(now, active=active, offers=Protection.DTLS)
             case None:
                 security = replace(now, offers=Protection.NONE)
-        return replace(local, security=security, profile=media.profile, rtcp_mux=media.rtcp_mux)
+        return replace(
+            local,
+            security=security,
+            profile=media.profile,
+            rtcp_mux=media.rtcp_mux,
+            ice=media.ice is not None,
+        )
 
     def _versioned(self, local: Local, write: Callable[[Local], bytes]) -> tuple[Local, bytes]:
         """Write a description; its version goes up only if something in it changed (RFC 3264 section 8)."""
@@ -118,6 +137,15 @@ class CallDescription:
             local = replace(local, version=local.version + 1)
             text = write(local)
         return local, text
+
+
+def _restarts(before: NegotiatedMedia | None, now: NegotiatedMedia) -> bool:
+    """Whether the peer begins ICE anew, so that we have to as well (RFC 8445 section 9)."""
+    return bool(before and before.ice and now.ice and before.ice.theirs != now.ice.theirs)
+
+
+def _ice() -> IceCredentials:
+    return sdp.draw_ice(secrets.token_hex)
 
 
 def _fresh(security: LocalSecurity) -> LocalSecurity:

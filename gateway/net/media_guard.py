@@ -2,16 +2,20 @@
 What stands between a call's sockets and its RTP session when the media is protected.
 
 By SDES the keys are there from the beginning. By DTLS they come out of a handshake on the media ports
-themselves, and until then nothing goes in or out. The owner looks in every 20 ms.
+themselves, and until then nothing goes in or out; where the peer speaks ICE, its checks say where it is.
+The owner looks in every 20 ms.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
+from typing import TypeAlias
 
 from gateway.net.dtls import DtlsHandshake, State, own_certificate
+from gateway.net.ice import IceLite
 from gateway.rtp.packet import is_rtcp
+from gateway.rtp.source import is_unspecified
 from gateway.rtp.srtp import Srtp
 from gateway.sdp import Dtls, NegotiatedMedia, Sdes
 
@@ -32,6 +36,14 @@ class MediaFailed:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class PeerMoved:
+    """The peer has found its way by ICE, or another one; :meth:`MediaGuard.located` knows where it is."""
+
+
+GuardEvent: TypeAlias = MediaFailed | PeerMoved
+
+
 class MediaGuard:
     """Encrypts, decrypts and shakes hands for one call."""
 
@@ -42,7 +54,10 @@ class MediaGuard:
         self._srtp: Srtp | None = None
         self._srtcp: Srtp | None = None
         self._doors: list[_Door] = []
-        self._events: list[MediaFailed] = []
+        self._ice: IceLite | None = None
+        self._places: dict[Channel, Address] = {}
+        self._answers: list[tuple[Channel, bytes, Address]] = []
+        self._events: list[GuardEvent] = []
         self._failures = 0
         self._replays = 0
 
@@ -64,6 +79,10 @@ class MediaGuard:
     def configure(self, media: NegotiatedMedia, now: float) -> None:
         """Take what was agreed, first or anew; keys that were not changed go on with their counters."""
         before, self._media = self._media, media
+        if media.ice is None:
+            self._ice, self._places = None, {}
+        elif self._ice is None or before is None or before.ice != media.ice:
+            self._ice = IceLite(media.ice)
         match media.security:
             case Sdes(ours, theirs):
                 self._doors = []
@@ -101,11 +120,26 @@ class MediaGuard:
                 return b""
             return context.unprotect_rtcp(data) if is_rtcp(data) else context.unprotect(data)
         if 20 <= first <= 63 and channel < len(self._doors):
-            self._doors[channel].receive(data, source, now)
-            self._look()
+            if self._ice is None or self._ice.knows(source):
+                self._doors[channel].receive(data, source, now)
+                self._look()
+        elif first <= 3 and self._ice is not None:
+            answer, nominates = self._ice.receive(data, source)
+            if answer:
+                self._answers.append((channel, answer, source))
+            if nominates and self._places.get(channel) != source:
+                self._move(channel, source)
         return b""
 
-    # The handshake.
+    # Where the peer is, and the handshake with it.
+
+    def located(self, media: NegotiatedMedia) -> NegotiatedMedia:
+        """Fill in the addresses that ICE has found; without ICE those of the description are good."""
+        remote = self._places.get(Channel.RTP)
+        if media.ice is None or remote is None:
+            return media
+        remote_rtcp = remote if media.rtcp_mux else self._places.get(Channel.RTCP, media.remote_rtcp)
+        return replace(media, remote=remote, remote_rtcp=remote_rtcp)
 
     @property
     def peer(self) -> Address | None:
@@ -122,23 +156,33 @@ class MediaGuard:
     @property
     def has_news(self) -> bool:
         """Whether :meth:`to_send` or :meth:`events` has something."""
-        return bool(self._events or any(door.handshake.has_output for door in self._doors))
+        return bool(self._events or self._answers or any(door.handshake.has_output for door in self._doors))
 
     def to_send(self) -> list[tuple[Channel, bytes, Address]]:
-        """Take the datagrams of the handshake that are ready for the wire."""
-        return [
+        """Take the datagrams of handshake and ICE that are ready for the wire."""
+        answers, self._answers = self._answers, []
+        # What goes to nowhere, because ICE has not found the peer yet, is sent again by its timer.
+        return answers + [
             (Channel(number), datagram, door.peer)
             for number, door in enumerate(self._doors)
             for datagram in door.handshake.to_send()
+            if not is_unspecified(door.peer)
         ]
 
-    def events(self) -> list[MediaFailed]:
+    def events(self) -> list[GuardEvent]:
         """Take what has happened."""
         ready, self._events = self._events, []
         return ready
 
+    def _move(self, channel: Channel, place: Address) -> None:
+        self._places[channel] = place
+        if channel < len(self._doors):
+            self._doors[channel].peer = place
+        self._events.append(PeerMoved())
+
     def _shake(self, media: NegotiatedMedia, now: float) -> None:
         """Begin a handshake for each port (RFC 5764 section 4.2 has RTCP on its own port do its own)."""
+        media = self.located(media)
         ports = [media.remote] if media.rtcp_mux else [media.remote, media.remote_rtcp]
         self._doors = [_Door(media, port, now) for port in ports]
         self.protection = "dtls"

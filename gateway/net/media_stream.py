@@ -20,7 +20,7 @@ from gateway.media.g711 import PCMA_TO_PCMU, PCMU_TO_PCMA, Law
 from gateway.media.keypad import ToneDetector, ToneHeard, tone_frames
 from gateway.media.playout import SILENCE_BYTE, Playout
 from gateway.media.quality import MediaQuality, judge
-from gateway.net.media_guard import Channel, MediaFailed, MediaGuard
+from gateway.net.media_guard import Channel, MediaFailed, MediaGuard, PeerMoved
 from gateway.net.pacer import Pacer, PacerHandle
 from gateway.net.ports import PortLease
 from gateway.rtp.delay import DEFAULT_LIMITS, JitterLimits
@@ -128,6 +128,7 @@ class MediaStream:
         self._guard: MediaGuard | None = None
         """Where the media is protected by SRTP."""
         self._muxed = False
+        self._media: NegotiatedMedia | None = None
 
     @classmethod
     async def open(
@@ -206,13 +207,15 @@ class MediaStream:
     def reconfigure(self, media: NegotiatedMedia) -> None:
         """Go on with a new address, direction or codec (re-INVITE); our stream's numbers go on."""
         now = time.monotonic()
-        self._session.configure(media, now)
+        self._media = media
         self._muxed = media.rtcp_mux
         if media.security is None:
             self._guard = None
+            self._session.configure(media, now)
         else:
             self._guard = self._guard or MediaGuard()
             self._guard.configure(media, now)
+            self._session.configure(self._guard.located(media), now)
             self._carry_handshake(self._guard)
         self._halves = 2 if media.ptime_ms < self._playout.frame_ms else 1
         if self._inband or not self._session.takes_events:
@@ -393,7 +396,11 @@ class MediaStream:
         for channel, data, destination in guard.to_send():
             self._send(self._rtp if channel is Channel.RTP else self._rtcp, data, destination)
         for event in guard.events():
-            self._on_event(event)
+            match event:
+                case PeerMoved() if self._media is not None:
+                    self._session.configure(guard.located(self._media), time.monotonic())
+                case MediaFailed():
+                    self._on_event(event)
 
     def _destination_of(self, guard: MediaGuard) -> tuple[str, int] | None:
         """Where audio goes once there are keys: until the peer has sent some, where it shook hands from."""

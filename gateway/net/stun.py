@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from ipaddress import ip_address
 
 from gateway.sip.flow import Address
@@ -10,6 +11,7 @@ from gateway.sip.flow import Address
 REQUEST, SUCCESS, ERROR = 0x0001, 0x0101, 0x0111
 _COOKIE = 0x2112A442
 _HEADER = struct.Struct("!HHI12s")
+HEADER_BYTES = _HEADER.size
 _ATTRIBUTE = struct.Struct("!HH")
 _MAPPED, _ERROR_CODE, _XOR_MAPPED = 0x0001, 0x0009, 0x0020
 _V4, _V6 = 1, 2
@@ -71,17 +73,29 @@ def mapped_address(data: bytes, transaction: bytes) -> Address | None:
 
 
 def _attributes(body: bytes) -> dict[int, bytes]:
-    """Return the first of each attribute (section 14); what is cut off is left out."""
+    """Return the first of each attribute (section 14)."""
     found: dict[int, bytes] = {}
-    at = 0
+    for kind, _, value in attributes(body):
+        found.setdefault(kind, value)
+    return found
+
+
+def attributes(body: bytes, at: int = 0) -> Iterator[tuple[int, int, bytes]]:
+    """Yield the attributes (section 14), each as type, where it begins, and value; none that is cut off."""
     while at + _ATTRIBUTE.size <= len(body):
         kind, length = _ATTRIBUTE.unpack_from(body, at)
-        at += _ATTRIBUTE.size
-        if at + length > len(body):
-            break
-        found.setdefault(kind, body[at : at + length])
-        at += length + (-length % 4)
-    return found
+        end = at + _ATTRIBUTE.size + length
+        if end > len(body):
+            return
+        yield kind, at, body[at + _ATTRIBUTE.size : end]
+        at = end + (-length % 4)
+
+
+def with_attribute(message: bytes, kind: int, value: bytes) -> bytes:
+    """Return a message with one more attribute at its end, counted in its length."""
+    padded = value + bytes(-len(value) % 4)
+    length = len(message) - HEADER_BYTES + _ATTRIBUTE.size + len(padded)
+    return message[:2] + length.to_bytes(2, "big") + message[4:] + _ATTRIBUTE.pack(kind, len(value)) + padded
 
 
 def _address(value: bytes, transaction: bytes | None) -> Address | None:

@@ -3,6 +3,7 @@
 from gateway.sdp.crypto import Crypto, Suite, draw_crypto, redact_sdp
 from gateway.sdp.description import Codec, Direction, Media, SdpError, SessionDescription
 from gateway.sdp.fingerprint import Fingerprint, Setup
+from gateway.sdp.ice import Ice, IceCredentials, draw_ice
 from gateway.sdp.local import (
     CodecName,
     Dtls,
@@ -24,6 +25,8 @@ __all__ = [
     "Direction",
     "Dtls",
     "Fingerprint",
+    "Ice",
+    "IceCredentials",
     "Local",
     "LocalSecurity",
     "Media",
@@ -39,6 +42,7 @@ __all__ = [
     "accept",
     "answer",
     "draw_crypto",
+    "draw_ice",
     "make_offer",
     "parse",
     "redact_sdp",

@@ -11,6 +11,7 @@ from enum import Enum
 
 from gateway.sdp.crypto import Crypto
 from gateway.sdp.fingerprint import Fingerprint, Setup
+from gateway.sdp.ice import IceCredentials
 
 
 class SdpError(ValueError):
@@ -84,6 +85,8 @@ class Media:
     setup: Setup | None = None
     tls_id: str = ""
     """The name of the DTLS association (RFC 8842), empty where it has none."""
+    ice: IceCredentials | None = None
+    """Of a peer that finds its way by ICE; ``None`` as well for one that only waits (lite), as we do."""
     attributes: tuple[tuple[str, str], ...] = ()
     """Everything after ``a=``, split at the first colon."""
 

@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 
 from gateway.sdp.crypto import Crypto
 from gateway.sdp.fingerprint import Fingerprint
+from gateway.sdp.ice import Ice, IceCredentials
 
 CodecName: TypeAlias = Literal["PCMU", "PCMA"]
 
@@ -46,6 +47,8 @@ class LocalSecurity:
     """Of our certificate; ``None`` where DTLS is not to be had."""
     tls_id: str = ""
     """Names our association where the peer asks for it (RFC 8842)."""
+    ice: IceCredentials | None = None
+    """Ours, for peers that find their way by ICE; ``None`` where ICE is not to be had."""
     active: bool | None = None
     """Our role in the association that is open; ``None`` where there is none."""
     offers: Protection = Protection.NONE
@@ -70,6 +73,8 @@ class Local:
     """The protocol of an offer of ours; empty takes the usual one for its protection."""
     rtcp_mux: bool = False
     """Whether an offer of ours asks for RTCP on the RTP port."""
+    ice: bool = False
+    """Whether an offer of ours speaks of ICE."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +118,8 @@ class NegotiatedMedia:
     """Whether RTCP shares the port of RTP, both ways."""
     profile: str = "RTP/AVP"
     """The protocol of the line."""
+    ice: Ice | None = None
+    """How ``remote`` is found where the peer uses ICE; what it says itself counts for nothing then."""
 
     def continues(self, before: NegotiatedMedia | None) -> bool:
         """Whether the keys of ``before`` go on, ours and the peer's; if not, both sides begin anew."""
@@ -122,8 +129,9 @@ class NegotiatedMedia:
             case Sdes() as old, Sdes() as new:
                 return (old.theirs.suite, old.theirs.key) == (new.theirs.suite, new.theirs.key)
             case Dtls() as old, Dtls() as new:
-                # RFC 8842 section 4: without a name, an association is known by its addresses.
+                # RFC 8842 section 4: without a name, an association is known by its addresses; with ICE
+                # these may change at any time.
                 assert before is not None
-                return old == new and bool(new.tls_id or self.remote == before.remote)
+                return old == new and bool(new.tls_id or self.ice or self.remote == before.remote)
             case _:
                 return before is None

@@ -12,7 +12,8 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 
 from gateway.sdp import security
 from gateway.sdp.description import Codec, Direction, Media, SessionDescription
-from gateway.sdp.local import CodecName, Local, NegotiatedMedia, NotAcceptable
+from gateway.sdp.ice import Ice, ice_lines
+from gateway.sdp.local import CodecName, Dtls, Local, NegotiatedMedia, NotAcceptable, Sdes
 
 PTIME_MS = 20
 """What we send (RFC 3551 table 1 default for G.711)."""
@@ -43,7 +44,7 @@ def answer(offer: SessionDescription, local: Local) -> tuple[bytes, NegotiatedMe
     """
     served = _choose(offer, local)
     agreed = served.agreed
-    lines = _head(local)
+    lines = _head(local, ice=agreed.ice is not None)
     for index, media in enumerate(offer.media):
         if index == served.index:
             lines += _audio_lines(
@@ -55,6 +56,7 @@ def answer(offer: SessionDescription, local: Local) -> tuple[bytes, NegotiatedMe
             )
             lines += security.answer_lines(agreed.security, media, local.security)
             lines += ["a=rtcp-mux"] * agreed.rtcp_mux + [f"a=mid:{media.mid}"] * bool(media.mid)
+            lines += _ice_lines(local, mux=agreed.rtcp_mux) if agreed.ice else []
         else:
             lines.append(f"m={media.kind} 0 {media.protocol} {' '.join(media.formats) or '0'}")
     return _write(lines), agreed
@@ -64,11 +66,12 @@ def make_offer(local: Local) -> bytes:
     """Offer our codecs and telephone-events, protected as ``local.security`` says."""
     formats = [(_STATIC_NUMBERS[name], name) for name in _ours(local)]
     events = Codec(_OFFERED_EVENTS, "TELEPHONE-EVENT", 8000, fmtp="0-15")
-    lines = _head(local)
+    lines = _head(local, ice=local.ice)
     lines += _audio_lines(
         local, security.profile_of(local), _maps(formats, events), Direction.SENDRECV, PTIME_MS
     )
     lines += security.offer_lines(local.security) + ["a=rtcp-mux"] * local.rtcp_mux
+    lines += _ice_lines(local, mux=local.rtcp_mux) if local.ice else []
     return _write(lines)
 
 
@@ -109,21 +112,24 @@ def _serve(index: int, media: Media, local: Local, *, answers: bool) -> _Served:
     name, codec = _codec(media, _ours(local), theirs_first=answers)
     events = _events(media, codec)
     mux = media.rtcp_mux and (local.rtcp_mux or not answers)
-    address = _address(media.host, local)
+    ice = _ice(media, local, protection) if local.ice or not answers else None
+    # With ICE a description is written before its address is known (RFC 8840 section 4.1.1).
+    address = _nowhere(local) if ice else _address(media.host, local)
     # c=0.0.0.0 is the hold of RFC 2543: nothing may be sent there (RFC 3264 section 8.4).
-    unreachable = address.is_unspecified
+    unreachable = address.is_unspecified and not ice
     agreed = NegotiatedMedia(
         codec=name,
         payload_type=codec.payload_type,
         dtmf_payload_type=events.payload_type if events else None,
         remote=(str(address), media.port),
-        remote_rtcp=(str(address), media.port) if mux else _rtcp(media, address, local),
+        remote_rtcp=(str(address), media.port) if mux or ice else _rtcp(media, address, local),
         sends=media.direction.receives and not unreachable,
         receives=media.direction.sends,
         ptime_ms=_ptime(media),
         security=protection,
         rtcp_mux=mux,
         profile=media.protocol,
+        ice=ice,
     )
     noise = any(each.payload_type == _COMFORT_NOISE and each.name == "CN" for each in media.codecs)
     return _Served(index, agreed, events, noise)
@@ -168,12 +174,28 @@ def _rtcp(media: Media, address: IPv4Address | IPv6Address, local: Local) -> tup
     return str(_address(host, local) if host else address), port
 
 
+def _ice(media: Media, local: Local, protection: Sdes | Dtls | None) -> Ice | None:
+    """Agree on ICE where there is DTLS: its peers expect it, and others do without."""
+    if media.ice is None or local.security.ice is None or not isinstance(protection, Dtls):
+        return None
+    return Ice(local.security.ice, media.ice)
+
+
+def _ice_lines(local: Local, *, mux: bool) -> list[str]:
+    assert local.security.ice is not None
+    return ice_lines(local.security.ice, local.host, [local.port] if mux else [local.port, local.port + 1])
+
+
+def _nowhere(local: Local) -> IPv4Address | IPv6Address:
+    return IPv4Address(0) if ip_address(local.host).version == 4 else IPv6Address(0)
+
+
 def _address(host: str | None, local: Local) -> IPv4Address | IPv6Address:
     if host is None:
         raise NotAcceptable("audio line has no usable c= line")
     version = ip_address(local.host).version
     if host.lower().endswith(".invalid"):  # the hold of those that have no 0.0.0.0 (RFC 6157 section 3.1)
-        return IPv4Address(0) if version == 4 else IPv6Address(0)
+        return _nowhere(local)
     try:
         address = ip_address(host)
     except ValueError:
@@ -188,7 +210,7 @@ def _address(host: str | None, local: Local) -> IPv4Address | IPv6Address:
 # Writing.
 
 
-def _head(local: Local) -> list[str]:
+def _head(local: Local, *, ice: bool) -> list[str]:
     family = f"IP{ip_address(local.host).version}"
     return [
         "v=0",
@@ -196,6 +218,7 @@ def _head(local: Local) -> list[str]:
         "s=-",
         f"c=IN {family} {local.host}",
         "t=0 0",
+        *["a=ice-lite"] * ice,
     ]
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from gateway.sdp.crypto import read_crypto
 from gateway.sdp.description import Codec, Direction, Media, SdpError, SessionDescription
 from gateway.sdp.fingerprint import read_fingerprints, read_setup
+from gateway.sdp.ice import IceCredentials, read_ice
 
 MAX_BYTES = 65_536
 MAX_LINES = 1_024
@@ -167,6 +168,7 @@ def _media(section: _Section, session: _Section) -> Media:
         fingerprints=read_fingerprints(own or session.values("fingerprint")),
         setup=read_setup(section.value("setup") or session.value("setup")),
         tls_id=_token(section.value("tls-id") or session.value("tls-id")),
+        ice=_ice(section, session),
         attributes=tuple(section.attributes),
     )
 
@@ -219,6 +221,13 @@ def _rtpmap(value: str) -> Codec | None:
     if not rate or not channels:
         return None
     return Codec(payload_type, parts[0].upper(), rate, channels)
+
+
+def _ice(section: _Section, session: _Section) -> IceCredentials | None:
+    if session.value("ice-lite") is not None:
+        return None
+    whose = section if section.value("ice-ufrag") is not None else session
+    return read_ice(whose.value("ice-ufrag"), whose.value("ice-pwd"))
 
 
 def _token(value: str | None) -> str:

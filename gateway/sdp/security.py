@@ -137,7 +137,7 @@ def _active(media: Media, ours: LocalSecurity) -> bool:
         case Setup.ACTPASS:
             if ours.active is not None:
                 return ours.active
-            return not _hidden(media.host)
+            return not media.ice and not _hidden(media.host)
 
 
 def _hidden(host: str | None) -> bool:

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import os
 import secrets
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from gateway import sdp
 from gateway.legs.description import CallDescription
+from gateway.net.media_guard import MediaGuard
 from gateway.rtp import packet, rtcp
 from gateway.rtp.packet import RtpError
 from gateway.sip import body
@@ -79,15 +81,32 @@ def stream(data: bytes) -> None:
 
 def description(data: bytes) -> None:
     """Answer an offer, and take it as the answer to ours."""
-    try:
-        CallDescription.for_offer(data, host="192.0.2.1", port=20000, codecs=("PCMU", "PCMA"))
-    except (sdp.SdpError, sdp.NotAcceptable):
-        pass
+    for srtp in sdp.SrtpPolicy:
+        try:
+            call = CallDescription.for_offer(
+                data, host="192.0.2.1", port=20000, codecs=("PCMU",), srtp=srtp, fingerprint=FINGERPRINT
+            )
+            answered = sdp.parse(call.local()).media
+            assert [each.protocol for each in answered] == [each.protocol for each in sdp.parse(data).media]
+            call.reanswer(data)
+            call.reanswer(None)
+            call.accept(data)
+        except (sdp.SdpError, sdp.NotAcceptable):
+            pass
     ours = CallDescription.for_offer(None, host="2001:db8::1", port=20000, codecs=("PCMA",))
     try:
         ours.accept(data)
     except (sdp.SdpError, sdp.NotAcceptable):
         pass
+
+
+def guarded(data: bytes) -> None:
+    """Take a datagram on a port where ICE, a handshake and SRTP are awaited."""
+    guard = MediaGuard()
+    guard.configure(GUARDED, 0.0)
+    assert guard.open(data, ("192.0.2.9", 4000), 0.0) == b""
+    assert len(guard.to_send()) <= 1
+    assert guard.events() == []
 
 
 def rtp_packet(data: bytes) -> None:
@@ -134,7 +153,26 @@ SECURE_OFFER = (
     b"v=0\no=x 1 1 IN IP4 1.2.3.4\nc=IN IP4 0.0.0.0\nt=0 0\nm=audio 9 RTP/SAVP 8\n"
     b"a=crypto:1 AES_CM_128_HMAC_SHA1_80 inline:WVNfX19zZW1jdGwgKCkgewkyMjA7fQp9CnVubGVz|2^20|1:32\n"
 )
-SDP = [OFFER.encode(), ODD_OFFER, SECURE_OFFER]
+FINGERPRINT = sdp.Fingerprint("sha-256", bytes(32))
+ICE = sdp.Ice(
+    sdp.IceCredentials("0123", "0123456789abcdef012345"), sdp.IceCredentials("4567", "0123456789abcdef012345")
+)
+BROWSER_OFFER = (
+    f"v=0\r\no=- 1 1 IN IP4 0.0.0.0\r\nt=0 0\r\na=group:BUNDLE 0\r\n{FINGERPRINT}\r\na=tls-id:0123456789\r\n"
+    "m=audio 9 UDP/TLS/RTP/SAVPF 111 0 13\r\nc=IN IP4 0.0.0.0\r\na=rtcp-mux\r\na=mid:0\r\na=setup:actpass\r\n"
+    "a=ice-ufrag:4567\r\na=ice-pwd:0123456789abcdef012345\r\na=candidate:1 1 udp 1 x.local 9 typ host\r\n"
+).encode()
+SDP = [OFFER.encode(), ODD_OFFER, SECURE_OFFER, BROWSER_OFFER]
+MEDIA = sdp.NegotiatedMedia(
+    "PCMU", 0, 101, ("0.0.0.0", 9), ("0.0.0.0", 9), sends=True, receives=True, ptime_ms=20, rtcp_mux=True
+)
+GUARDED = replace(MEDIA, security=sdp.Dtls((FINGERPRINT,), active=False), ice=ICE)
+CHECK = (
+    bytes.fromhex("0001002c2112a442")
+    + b"transaction!\0\6\0\x090123:4567\0\0\0\0\x25\0\0\0\x08\0\x14"
+    + bytes(20)
+)
+HELLO = bytes.fromhex("16fefd0000000000000000001b 0100000f 0000 000000 00000f fefd") + bytes(13)
 VOICE = b"\x80\x00\x00\x01\x00\x00\x00\xa0\x12\x34\x56\x78" + b"\xff" * 160
 EXTENDED = (
     bytes.fromhex("b280 ffff ffffffff 00000001 00000002 00000003 bede0001 10ff0000")
@@ -166,6 +204,7 @@ INFO = [b"Signal= 5\r\nDuration= 160\r\n", b"5", b"d=7", b"\x0b\x8a\x05\x00", b"
         (sip, SIP),
         (stream, SIP),
         (description, SDP),
+        (guarded, [CHECK, HELLO, VOICE, RECEIVER]),
         (rtp_packet, RTP),
         (rtcp_packet, RTCP),
         (sipfrag, FRAG),

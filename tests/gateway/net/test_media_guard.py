@@ -5,9 +5,11 @@ from __future__ import annotations
 import struct
 from dataclasses import replace
 
+from aioice import stun
+
 from gateway.net.dtls import GIVE_UP_S, own_certificate
-from gateway.net.media_guard import Channel, MediaFailed, MediaGuard
-from gateway.sdp import Dtls, Fingerprint, NegotiatedMedia, Sdes, draw_crypto
+from gateway.net.media_guard import Channel, MediaFailed, MediaGuard, PeerMoved
+from gateway.sdp import Dtls, Fingerprint, Ice, IceCredentials, NegotiatedMedia, Sdes, draw_crypto
 
 OURS = draw_crypto(lambda length: bytes(range(length)))
 THEIRS = draw_crypto(lambda length: bytes(range(100, 100 + length)))
@@ -196,3 +198,53 @@ def test_a_new_association_takes_over_when_it_is_up_and_the_old_keys_serve_until
     assert pair.theirs.open(old, A, 1.0) == b""
     assert pair.theirs.open(pair.ours.protect(rtp(3)), A, 1.0) == rtp(3)
     assert pair.theirs.failures == 1
+
+
+def check(ice: Ice, *, nominates: bool) -> bytes:
+    message = stun.Message(message_method=stun.Method.BINDING, message_class=stun.Class.REQUEST)
+    message.attributes["USERNAME"] = f"{ice.ours.ufrag}:{ice.theirs.ufrag}"
+    if nominates:
+        message.attributes["USE-CANDIDATE"] = None
+    message.add_message_integrity(ice.ours.password.encode())
+    return bytes(message)
+
+
+def test_with_ice_the_peer_is_where_it_says_so_with_its_password() -> None:
+    ice = Ice(IceCredentials("ours", "o" * 22), IceCredentials("them", "t" * 22))
+    nowhere = ("0.0.0.0", 9)
+    change = {"rtcp_mux": True, "remote": nowhere, "remote_rtcp": nowhere, "ice": ice}
+    media = replace(PLAIN, security=Dtls(SAME, active=False), **change)
+    guard, other = MediaGuard(), MediaGuard()
+    guard.configure(media, 0.0)
+    other.configure(replace(PLAIN, rtcp_mux=True, remote=B, security=Dtls(SAME, active=True)), 0.0)
+    assert guard.located(media) == media
+    ((_, hello, _),) = other.to_send()
+    guard.open(hello, A, 0.0)
+    assert not guard.has_news  # nobody has proved yet that the peer is there
+    guard.open(check(ice, nominates=False), A, 0.0)
+    assert [destination for _, _, destination in guard.to_send()] == [A]
+    assert guard.events() == []
+    guard.open(check(ice, nominates=True), A, 0.0)
+    guard.open(check(ice, nominates=True), A, 0.0)
+    assert len(guard.to_send()) == 2
+    assert guard.events() == [PeerMoved()]
+    assert (guard.located(media).remote, guard.located(media).remote_rtcp) == (A, A)
+    guard.open(hello, A, 0.0)
+    assert {destination for _, _, destination in guard.to_send()} == {A}
+    guard.configure(replace(media, sends=False), 1.0)
+    assert guard.located(media).remote == A
+    guard.open(check(ice, nominates=True), B, 1.0)
+    assert guard.located(media).remote == B
+    guard.configure(replace(media, ice=None, remote=A_RTCP), 2.0)
+    assert guard.located(replace(media, ice=None, remote=A_RTCP)).remote == A_RTCP
+
+
+def test_our_hello_waits_until_ice_has_found_the_peer() -> None:
+    ice = Ice(IceCredentials("ours", "o" * 22), IceCredentials("them", "t" * 22))
+    nowhere = ("0.0.0.0", 9)
+    change = {"rtcp_mux": True, "remote": nowhere, "remote_rtcp": nowhere, "ice": ice}
+    guard = MediaGuard()
+    guard.configure(replace(PLAIN, security=Dtls(SAME, active=True), **change), 0.0)
+    assert guard.to_send() == []
+    guard.tick(GIVE_UP_S)
+    assert guard.events() == [MediaFailed("no handshake in time")]
