@@ -112,6 +112,8 @@ class TrunkSettings(Section):
     """Our name where the peer asks us for a digest; null takes the user of register."""
     password: SecretStr | None = None
     """Our password for it; write ${env:NAME}."""
+    realm: Text | None = None
+    """The only realm of a digest that we answer; null answers whoever asks, also a callee behind the peer."""
     auth: CallerAuth | None = None
     """The digest that is asked of callers on this trunk; null asks for none."""
     codecs: Annotated[tuple[Codec, ...], Field(min_length=1)] = ("PCMU", "PCMA")
@@ -206,6 +208,8 @@ class TrunkSettings(Section):
             raise invalid("username is set without password", 'add password: "${env:NAME}"')
         if self.password is not None and self.credentials is None:
             raise invalid("password is set without username", "add username: NAME")
+        if self.realm is not None and self.password is None:
+            raise invalid("realm is set without password", 'add password: "${env:NAME}"')
         return self
 
     @model_validator(mode="after")

@@ -329,7 +329,7 @@ class TrunkPeer:
 def credentials_of(settings: TrunkSettings) -> Credentials | None:
     """Return what the challenges of a trunk's peer are answered with."""
     known = settings.credentials
-    return Credentials(known[0], known[1].get_secret_value()) if known else None
+    return Credentials(known[0], known[1].get_secret_value(), settings.realm) if known else None
 
 
 def register_target(settings: TrunkSettings, contact: str, flows: tuple[Flow, ...]) -> Target:

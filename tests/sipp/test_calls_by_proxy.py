@@ -25,12 +25,12 @@ def ports():
         yield ports
 
 
-def dial(caller: Caller, proxy: Kamailio, user: str, password: str = WORD) -> str:
+def dial(caller: Caller, proxy: Kamailio, user: str, password: str = WORD, realm: str = REALM) -> str:
     target = Target(
         f"sip:{user}@{REALM}",
         f"<sip:gw@{REALM}>",
         (caller.flow(proxy.sip[1]),),
-        credentials=Credentials("gw", password, REALM),
+        credentials=Credentials("gw", password, realm),
     )
     caller.call = caller.ua.invite(target, OFFER, now=caller.now)
     caller.endpoint.settle()
@@ -77,6 +77,15 @@ async def test_a_wrong_password_is_tried_once(ports, tmp_path):
             ended = await caller.until(sip.CallEnded)
         assert (ended.reason, ended.status) == ("rejected", 407)
         assert len(proxy.requests("INVITE")) == 2
+
+
+async def test_another_realm_than_ours_is_not_answered(ports, tmp_path):
+    with Kamailio(ports, tmp_path / "kamailio", users=USERS, challenge=True) as proxy:
+        async with Caller() as caller:
+            dial(caller, proxy, "bob", realm="carrier.example")
+            ended = await caller.until(sip.CallEnded)
+        assert (ended.reason, ended.status) == ("rejected", 407)
+        assert len(proxy.requests("INVITE")) == 1
 
 
 @pytest.mark.report("BR-024")

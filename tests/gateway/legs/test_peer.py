@@ -7,13 +7,21 @@ import pytest
 import structlog
 
 from config.trunks import TrunkSettings
-from gateway.legs.peer import LOOK_UP_AGAIN_S, PeerContext, TrunkPeer, figures_of, status_without_peer
+from gateway.legs.peer import (
+    LOOK_UP_AGAIN_S,
+    PeerContext,
+    TrunkPeer,
+    credentials_of,
+    figures_of,
+    status_without_peer,
+)
 from gateway.legs.registrar import Registrar
 from gateway.legs.trunks import Match, TrunkEntry, TrunkTable
 from gateway.sip.errors import LocalProtocolError
 from gateway.sip.events import RequestAnswered
 from gateway.sip.flow import Flow
 from gateway.sip.message import Headers
+from gateway.sip.target import Credentials
 
 FLOWS = (Flow("udp", ("203.0.113.7", 5060), ("192.0.2.1", 5060)),)
 OFFICE = {"register": "sip:200@pbx.example.com", "password": "s3cret"}
@@ -290,3 +298,10 @@ async def test_a_new_configuration_leaves_alone_what_did_not_change(house, group
         assert last.headers["Expires"] == "0"
         last.answer(200)
     await running
+
+
+def test_a_realm_keeps_the_password_from_others():
+    settings = TrunkSettings(**{**OFFICE, "realm": "pbx.example.com"})
+
+    assert credentials_of(settings) == Credentials("200", "s3cret", "pbx.example.com")
+    assert credentials_of(TrunkSettings(**OFFICE)) == Credentials("200", "s3cret", None)
