@@ -145,7 +145,8 @@ def _body(message: Request | Response) -> Iterator[str]:
         if description is None:
             return
         for media in sdp.parse(description).media:
-            codecs = "/".join(codec.name for codec in media.codecs) or " ".join(media.formats)
+            names = dict.fromkeys(codec.name for codec in media.codecs) or media.formats
+            codecs = "/".join(names)
             yield f"{media.kind} {codecs} {media.host or '?'}:{media.port} {media.direction.value}"
     except UnsupportedBody:
         yield kind

@@ -192,6 +192,9 @@ class SipLine:
     def invite(self, leg: SipLeg, target: Target, sdp: bytes) -> str:
         call = self._ua.invite(target, sdp, now=self._clock())
         self._legs[call] = leg  # before the first event of it
+        # Its id is the caller's with an ending: it is a part of the caller's story.
+        whose = leg.info.id.partition("-")[0]
+        self._trace.bind(call, self._ua.call_id(call), whose, now=self._clock())
         self.endpoint.settle()
         return call
 
