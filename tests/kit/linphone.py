@@ -1,9 +1,10 @@
 """
 Debian's linphonec as a telephone without a sound card: it is typed to, and says words from a file.
 
-Facts that cost time: it wants a home folder for its database; ``soundcard use files`` is the mode without a
-card, in which ``play`` says a file and ``record`` keeps what is heard; a digit that is typed is sent as a key;
-``pause`` holds. It reads commands from standard input, here a pipe that stays open.
+Facts that cost time: it wants a home folder for its database; with IPv6 on the machine it offers IPv6 media
+to whomever; ``soundcard use files`` is the mode without a card, in which ``play`` says a file and ``record``
+keeps what is heard; a digit that is typed is sent as a key; ``pause`` holds. It reads commands from standard
+input, here a pipe that stays open.
 """
 
 from __future__ import annotations
