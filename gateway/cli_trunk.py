@@ -31,9 +31,9 @@ def try_(
     """
     Look the peer up, check its certificate, send OPTIONS, register and unregister, and perhaps call.
 
-    Each step is one line; exit status 1 if one of them failed. It uses ports of its own, so it runs beside
-    the gateway; a registrar that keeps one contact for each user forgets the gateway's until it registers
-    again.
+    Each step is one line; exit status 1 if one of them failed. Beside a running gateway it uses ports of its
+    own, else the gateway's. A registrar that keeps one contact for each user forgets the gateway's until that
+    registers again.
     """
     settings = _load(config)
     if name not in settings.trunks:

@@ -1,8 +1,7 @@
 """
 ``trunkline trunk test``: one trunk tried from outside, step by step, with the reason and what to do.
 
-It has a user agent of its own on free ports, so it runs beside the gateway; the peer has to let this
-machine in on any port.
+It has a user agent of its own: on the gateway's ports where that does not run, beside it on free ones.
 """
 
 from __future__ import annotations
@@ -101,6 +100,7 @@ class _Agent:
     def __init__(self, settings: Settings, name: str) -> None:
         self.clock = asyncio.get_running_loop().time
         self._name = name
+        self._listen = settings.server.sip.listen
         ports = settings.server.sip.rtp_ports
         self.pool = PortPool(ports.first, ports.last)
         self.pacer = Pacer(on_error=_ignore)
@@ -122,14 +122,20 @@ class _Agent:
         )
 
     async def listen(self) -> None:
-        """Take free ports on all addresses, IPv6 where there is any."""
-        transports: tuple[Transport, ...] = ("udp", "tcp")
-        for host in ("0.0.0.0", "::"):  # noqa: S104 - only the peer's addresses are answered
-            for transport in transports:
-                try:
-                    await self.line.endpoint.listen(transport, host, 0)
-                except OSError:
-                    continue
+        """Take the gateway's own ports where it does not run, else free ones on all addresses."""
+        await self._try((each.transport, each.host, each.port) for each in self._listen)
+        bound = {transport for transport, _, _ in self.line.endpoint.addresses}
+        wanted: tuple[Transport, ...] = ("udp", "tcp")
+        hosts = ("0.0.0.0", "::")  # noqa: S104 - only the peer's addresses are answered
+        await self._try((each, host, 0) for each in wanted if each not in bound for host in hosts)
+
+    async def _try(self, places: Iterable[tuple[Transport, str, int]]) -> None:
+        """Listen wherever that is possible."""
+        for place in places:
+            try:
+                await self.line.endpoint.listen(*place)
+            except OSError:
+                continue
 
     async def find(self, uri: str) -> tuple[Flow, ...]:
         """Look an address up, and let what comes from it in."""
@@ -319,8 +325,8 @@ async def _until_gone(events: AsyncIterator[LegEvent]) -> None:
 
 
 _SILENT: Final = (
-    "check address and firewall; the peer has to let {} in, and may answer only from port 5060: stop the"
-    " gateway and give the test its port"
+    "check address and firewall; the peer has to let {} in, and may know only the gateway's port: stop the"
+    " gateway, and the test takes it"
 )
 
 
