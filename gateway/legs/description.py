@@ -31,6 +31,8 @@ class CallDescription:
         self._local = local
         self._sdp = sdp_bytes
         self._media = media
+        self.skipped = 0
+        """Lines of the peer's first offer that made no sense and were passed over (BR-077)."""
 
     @classmethod
     def for_offer(
@@ -69,8 +71,11 @@ class CallDescription:
         )
         if offer is None:
             return cls(local, sdp.make_offer(local), None)
-        answer, media = sdp.answer(sdp.parse(offer), local)
-        return cls(local, answer, media)
+        theirs = sdp.parse(offer)
+        answer, media = sdp.answer(theirs, local)
+        description = cls(local, answer, media)
+        description.skipped = theirs.skipped
+        return description
 
     @property
     def media(self) -> NegotiatedMedia | None:

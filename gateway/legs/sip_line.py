@@ -278,6 +278,8 @@ class SipLine:
         except sdp.NotAcceptable as error:
             lease.release(self._clock())
             return Refusal(488, "Not Acceptable Here", str(error))
+        if description.skipped:
+            log.info("call.sdp_lines_skipped", call_id=info.id, trunk=info.trunk, lines=description.skipped)
         media = description.media
         return SipLeg(
             info=info,

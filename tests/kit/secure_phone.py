@@ -34,6 +34,7 @@ class SecurePhone(Phone):
         suites: What it offers, in this order, from tag 1 on.
         profile: The protocol of its audio line.
         lies: Whether it sends with another key than the one it offered.
+        late: Whether it lets the gateway offer, and answers in its ACK.
     """
 
     def __init__(
@@ -45,13 +46,15 @@ class SecurePhone(Phone):
         suites: tuple[str, ...] = ("AES_CM_128_HMAC_SHA1_80",),
         profile: str = "RTP/SAVP",
         lies: bool = False,
+        late: bool = False,
         **options: object,
     ) -> None:
         super().__init__(gateway, ports, called=called, **options)
-        self.profile, self.lies = profile, lies
+        self.profile, self.lies, self.late = profile, lies, late
         self.offered: dict[int, tuple[str, bytes]] = {}
         self.suite = ""
         self.keys = (b"", "")
+        self.answer = ""
         self.undecryptable = 0
         self.out: Session | None = None
         self.into: Session | None = None
@@ -65,7 +68,7 @@ class SecurePhone(Phone):
         }
 
     def dial(self) -> None:
-        self._send_request("INVITE", body=self.offer(), branch=self.invite_branch)
+        self._send_request("INVITE", body="" if self.late else self.offer(), branch=self.invite_branch)
 
     def reinvite(self, *, timeout: float = 5.0) -> Message:
         """Offer again, with the keys that there are; return the final response."""
@@ -89,9 +92,28 @@ class SecurePhone(Phone):
         return text.replace("RTP/AVP", self.profile) + "".join(line + "\r\n" for line in lines)
 
     def _acknowledge(self, response: Message) -> None:
-        if response.status < 300:
-            self._take_keys(response.body)
+        if response.status >= 300 or not self.late:
+            if response.status < 300:
+                self._take_keys(response.body)
+            super()._acknowledge(response)
+            return
+        lines = {
+            suite: (int(tag), key)
+            for tag, suite, key in re.findall(
+                r"^a=crypto:(\d+) (\S+) inline:(\S+)", response.body, re.MULTILINE
+            )
+        }
+        ((suite, ours),) = self.offered.values()
+        tag, key = lines[suite]
+        self.offered = {tag: (suite, ours)}
+        self._use(suite, ours, key)
+        self.answer = self.offer()
         super()._acknowledge(response)
+
+    def _send_request(self, method: str, **options: object) -> None:
+        if method == "ACK" and self.answer:
+            options["body"] = self.answer
+        super()._send_request(method, **options)
 
     def _take_keys(self, sdp: str) -> None:
         """Read the one line of the answer; its number says which of ours is meant (RFC 4568, 5.1.2)."""
@@ -102,6 +124,9 @@ class SecurePhone(Phone):
         ((tag, suite, key),) = found
         offered, ours = self.offered[int(tag)]
         assert offered == suite, f"line {tag} was {offered}, answered as {suite}"
+        self._use(suite, ours, key)
+
+    def _use(self, suite: str, ours: bytes, key: str) -> None:
         if self.suite and self.keys == (ours, key):
             return  # the contexts go on with their counters
         self.suite, self.keys = suite, (ours, key)

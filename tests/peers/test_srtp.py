@@ -227,3 +227,26 @@ def test_what_the_policy_rules_out_is_refused(fake_office, policy, profile, suit
     assert refusal.status == 488
     assert refusal["warning"].startswith("399 ")
     assert why in refusal["warning"]
+
+
+@pytest.mark.parametrize("suite", ["AES_CM_128_HMAC_SHA1_80", "AEAD_AES_128_GCM"])
+def test_an_offer_of_ours_has_keys_where_they_are_required_and_the_answer_chooses(fake_office, suite) -> None:
+    gateway = fake_office.open("farewell", trunk={"srtp": "required"})
+    phone = secure(fake_office, gateway, suites=(suite,), late=True)
+    phone.call()
+    phone.until_heard(GREETING, 10, "the greeting")
+    phone.speak(THANKS)
+    phone.wait_for_bye(15)
+    assert hear(FAREWELL, phone.heard()).whole
+    record, caller = kept(fake_office)
+    assert hear(THANKS, caller).whole
+    assert record["media"]["protection"] == f"sdes {suite}"
+    assert "inline:" not in gateway.log
+
+
+def test_an_answer_without_keys_to_a_protected_offer_ends_the_call(fake_office) -> None:
+    gateway = fake_office.open("farewell", trunk={"srtp": "required"})
+    phone = secure(fake_office, gateway, late=True, profile="RTP/AVP")
+    phone.call()
+    phone.wait_for_bye(5)
+    assert not phone.heard().any()

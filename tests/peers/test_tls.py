@@ -57,15 +57,16 @@ def test_baresip_over_tls_hears_everything(fake_office, authority, tmp_path, mut
     shown = authority.sign("127.0.0.1").both if mutual else None
     uri = f"sip:{NUMBER}@127.0.0.1:{port};transport=tls"
     folder = tmp_path / "baresip"
-    with Baresip(
-        uri, fake_office.ports, folder, words=words, ca=authority.file, certificate=shown
-    ) as baresip:
+    options = {"ca": authority.file, "certificate": shown, "mediaenc": "srtp-mand" if mutual else ""}
+    with Baresip(uri, fake_office.ports, folder, words=words, **options) as baresip:
         baresip.wait_for("Call established", 10)
         baresip.wait_for("session closed", 25)
         heard = baresip.heard
     assert hear(GREETING, heard).whole
     assert hear(FAREWELL, heard).whole
-    assert gateway.metrics()['trunkline_sip_dropped_total{reason="tls_failed"}'] == 0
+    figures = gateway.metrics()
+    assert figures['trunkline_sip_dropped_total{reason="tls_failed"}'] == 0
+    assert figures[f'trunkline_calls_media_total{{protection="{"sdes" if mutual else "none"}"}}'] == 1
 
 
 def test_baresip_without_a_certificate_gets_no_call_where_one_is_asked_for(fake_office, authority, tmp_path):

@@ -57,6 +57,13 @@ def test_the_version_goes_up_with_each_change_and_only_then() -> None:
     assert back.replace(b" 3 IN", b" 1 IN") == first
 
 
+@pytest.mark.report("BR-077")
+def test_lines_that_make_no_sense_are_counted() -> None:
+    mangled = offer(":=6000", "a=X-nat:0").replace(b"t=0 0", b":=17\r\nt=0 0")
+    assert describe(mangled).skipped == 2
+    assert describe(offer()).skipped == 0
+
+
 def test_an_offer_that_is_refused_changes_nothing() -> None:
     description = describe(offer())
     before = description.local(), description.media
