@@ -152,10 +152,11 @@ class Relay:
     ) -> None:
         async for event in leg.events():
             match event:
-                case DtmfReceived(digit):
+                case DtmfReceived(digit, inband):
                     if leg is self.caller:
                         self._on_key(digit)
-                    other.send_dtmf(digit)
+                    if not inband:  # else the other side hears it in the audio already
+                        other.send_dtmf(digit)
                 case HoldChanged(held):
                     log.info("call.hold", held=held, by="caller" if leg is self.caller else "callee")
                     towards.flush()

@@ -55,6 +55,8 @@ class CallInfo:
 @dataclass(frozen=True, slots=True)
 class DtmfReceived:
     digit: str
+    inband: bool = False
+    """Its tones are in the audio, too, for whoever hears that."""
 
 
 @dataclass(frozen=True, slots=True)

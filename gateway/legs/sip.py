@@ -446,7 +446,7 @@ class SipLeg:
 
     def _key(self, digit: str, way: KeyWay) -> None:
         if self._keys.takes(digit, way, now=self._clock()):
-            self._events.put(DtmfReceived(digit))
+            self._events.put(DtmfReceived(digit, inband=way is KeyWay.INBAND))
 
     def _media_event(self, event: MediaEvent) -> None:
         match event:

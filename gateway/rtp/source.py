@@ -138,8 +138,7 @@ class SourceLock:
         return True
 
     def _trusts(self, source: Address, now: float, *, in_a_row: bool, follows: bool) -> bool:
-        assert self.signalled is not None
-        same_host = source[0] == self.signalled[0]
+        same_host = self.signalled is not None and source[0] == self.signalled[0]
         if self._strict and not same_host:
             return False
         if self.sure is not None:

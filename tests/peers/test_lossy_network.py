@@ -75,6 +75,7 @@ def test_no_call_is_lost_or_doubled_and_every_key_is_heard_once(fake_office, tmp
         number = int(str(each["caller"])[-4:])
         assert "".join(key["digit"] for key in each["dtmf"]) == KEYS[number % len(KEYS)], each["caller"]
         assert (each["reason"], each["by"]) == ("bye", "caller")
+        assert each["audio"]["seconds"] == pytest.approx(each["ended"], abs=0.1)
     judge_sound(found, rtp[0].lost / rtp[0].came)
     samples = gateway.metrics()
     assert samples['trunkline_call_mos_count{trunk="loopback",voice="caller"}'] == CALLS

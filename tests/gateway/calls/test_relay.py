@@ -89,6 +89,14 @@ async def test_keys_go_on_as_keys_and_the_callers_are_reported():
         assert (pair.callee.keys, pair.caller.keys, pair.keys) == ("5", "#", ["5"])
 
 
+async def test_a_key_whose_tones_are_in_the_audio_is_not_pressed_again_on_the_other_line():
+    async with Pair() as pair:
+        pair.caller.happened.put(DtmfReceived("5", inband=True))
+        await settle()
+
+        assert (pair.callee.keys, pair.keys) == ("", ["5"])
+
+
 @pytest.mark.parametrize("who", ["caller", "callee"])
 async def test_the_end_of_one_line_is_the_end_of_the_relay(who):
     async with Pair() as pair:

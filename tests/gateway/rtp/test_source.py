@@ -163,6 +163,15 @@ def test_which_addresses_mean_nothing_outside(host, inside) -> None:
     assert is_inside(host) is inside
 
 
+def test_a_call_that_begins_on_hold_has_told_no_address() -> None:
+    """c=0.0.0.0 in the first offer: whoever sends all the same needs three packets in a row."""
+    lock = SourceLock()
+    assert not lock.signal(("0.0.0.0", 25540), 0.0)
+    assert send(lock, REAL, 5) == 3
+    assert lock.signal(SIGNALLED, 1.0)
+    assert send(lock, SIGNALLED, now=1.0) == 1
+
+
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from([REAL, STRAY, SIGNALLED]), st.integers(0, 300)), max_size=80))
 def test_a_sure_source_is_only_ever_left_for_the_signalled_one(packets) -> None:
