@@ -245,7 +245,8 @@ class OutgoingCall(Call):
                 return
             rack = (("RAck", f"{rseq} {response.cseq.number} INVITE"),)
             self.send("PRACK", rack, _ignore, dialog=early.dialog, now=now)
-        if self.state is CallState.CALLING:
+        # A 199 says that one place has given up (RFC 6228); whether others ring on, it does not.
+        if self.state is CallState.CALLING and response.status != 199:
             sdp = self._news(early, response, reliable=rseq is not None)
             self._kit.events.append(CallProgressed(self.handle, response.status, response.reason, sdp))
 

@@ -175,7 +175,12 @@ def test_early_media_that_changes_place_is_told_each_time(rig):
     ]
 
 
-@pytest.mark.parametrize("status", [180, 181, 182, 183, 199])
+def test_a_place_that_has_given_up_is_no_progress(rig):
+    assert [message.method for message in rig.reply(199, extra=reliable(1))] == ["PRACK"]
+    assert rig.events() == []
+
+
+@pytest.mark.parametrize("status", [180, 181, 182, 183])
 def test_every_18x_is_told(rig, status):
     rig.reply(status, "Wait")
 

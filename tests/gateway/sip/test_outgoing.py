@@ -495,3 +495,14 @@ def test_the_next_address_that_never_answers_its_cancel_is_given_up_and_the_call
 
     assert rig.ua.active_calls == 1
     assert rig.ua.transactions == 0
+
+
+def test_an_address_of_ipv6_stands_in_brackets(rig):
+    flow = Flow("udp", ("2001:db8::7", 5060), ("2001:db8::10", 5060))
+    invite = rig.dial(target(flow))
+    (ack,) = rig.reply(200, extra=(("Contact", "<sip:bob@[2001:db8::7]:5070>"),), body=SDP)
+
+    assert invite["via"].startswith("SIP/2.0/UDP [2001:db8::10]:5060;branch=")
+    assert invite["contact"] == "<sip:[2001:db8::10]:5060>"
+    assert ack.start == "ACK sip:bob@[2001:db8::7]:5070 SIP/2.0"
+    assert rig.outgoing[-1].flow.remote == ("2001:db8::7", 5070)
