@@ -91,6 +91,8 @@ class OutgoingCall(Call):
         self._byes = 0
         self._cancel_reason: str | None = None
         self._give_up_at: float | None = None
+        self._late_until: float | None = None
+        """Until when a 2xx may still come to an INVITE that got no final response."""
         self._invite = Exchange(
             kit,
             ways=tuple(Way(flow) for flow in target.flows),
@@ -103,7 +105,7 @@ class OutgoingCall(Call):
 
     @property
     def over(self) -> bool:
-        return super().over and not self._invite.open and not self._byes
+        return super().over and not self._invite.open and not self._byes and self._late_until is None
 
     # Commands of the application.
 
@@ -187,7 +189,7 @@ class OutgoingCall(Call):
     # Time.
 
     def next_timeout(self) -> float | None:
-        times = [super().next_timeout(), self._give_up_at]
+        times = [super().next_timeout(), self._give_up_at, self._late_until]
         if self.state is CallState.CALLING:
             times.append(self._answer_by)
         return min((at for at in times if at is not None), default=None)
@@ -199,7 +201,10 @@ class OutgoingCall(Call):
         if self._give_up_at is not None and now >= self._give_up_at:
             # 9.1: nobody answers the CANCEL, nor the INVITE.
             self._give_up_at = None
+            self._late_until = now + self._kit.settings.timers.limit
             self._invite.abandon()
+        elif self._late_until is not None and now >= self._late_until:
+            self._late_until = None
         super().handle_timeout(now=now)
 
     # The INVITE.
@@ -228,6 +233,7 @@ class OutgoingCall(Call):
                     self._end("rejected", by_peer=True, status=response.status, phrase=phrase, now=now)
             case Terminated(timed_out=True, undelivered=undelivered):
                 self._give_up_at = None
+                self._late_until = None if undelivered else now + self._kit.settings.timers.limit
                 if self.state is CallState.CALLING:
                     self._end("transport" if undelivered else "timeout", by_peer=False, now=now)
             case _:

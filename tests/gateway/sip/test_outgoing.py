@@ -241,7 +241,25 @@ def test_a_cancel_that_nobody_answers_is_given_up_after_64_t1(rig):
     log = rig.advance(34.0)
 
     assert {message.method for _, message in log} <= {"CANCEL"}
-    assert (rig.ua.dialogs, rig.ua.transactions) == (0, 0)
+    assert rig.ua.transactions == 0
+    assert idle(rig) == NOTHING
+
+
+@pytest.mark.report("BR-030")
+@pytest.mark.parametrize("heard", [True, False])
+def test_an_answer_after_all_patience_still_gets_ack_and_bye(rig, heard):
+    rig.dial()
+    if heard:
+        rig.reply(180, "Ringing")
+    rig.ua.cancel(rig.call, now=1.0)
+    rig.advance(34.0)
+    rig.events()
+    ack, bye = rig.reply(200, body=SDP)
+
+    assert (ack.method, bye.method) == ("ACK", "BYE")
+    rig.response(bye, 200)
+    assert rig.events() == []
+    assert idle(rig) == NOTHING
 
 
 def test_cancelling_an_answered_call_hangs_up(rig):
