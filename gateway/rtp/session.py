@@ -34,6 +34,8 @@ class Agreed(Protocol):
     @property
     def dtmf_payload_type(self) -> int | None: ...
     @property
+    def own_dtmf_payload_type(self) -> int | None: ...
+    @property
     def remote(self) -> Address: ...
     @property
     def remote_rtcp(self) -> Address: ...
@@ -176,6 +178,7 @@ class RtpSession:
         self._agreed: Agreed | None = None
         self._payload_type = -1
         self._dtmf_type: int | None = None
+        self._dtmf_types: frozenset[int | None] = frozenset()
         self._sends = False
         self._watched = False
         self._events: list[RtpEvent] = []
@@ -203,6 +206,8 @@ class RtpSession:
         self._agreed = agreed
         self._payload_type = agreed.payload_type
         self._dtmf_type = agreed.dtmf_payload_type
+        # Who answers should use our numbers (RFC 3264 section 6.1); many telephones use their own.
+        self._dtmf_types = frozenset({agreed.dtmf_payload_type, agreed.own_dtmf_payload_type})
         self._sends = agreed.sends and not is_unspecified(agreed.remote)
         self._watched = self._sends and agreed.receives
         self._receiver.quiet_codes = QUIET_CODES.get(agreed.payload_type, b"")
@@ -316,7 +321,7 @@ class RtpSession:
 
     def _admits(self, packet: RtpPacket, source: Address, now: float) -> bool:
         """Decide about an address that is not locked; only what was agreed can lock one."""
-        known = packet.payload_type in {self._payload_type, self._dtmf_type} | _COMFORT_NOISE
+        known = packet.payload_type in {self._payload_type} | self._dtmf_types | _COMFORT_NOISE
         if self._agreed is None or not known:
             return False
         before = self._source.locked
@@ -329,7 +334,7 @@ class RtpSession:
         return admitted
 
     def _receive_other(self, packet: RtpPacket, now: float) -> None:
-        if packet.payload_type == self._dtmf_type:
+        if packet.payload_type in self._dtmf_types:
             self._receiver.note_quiet()
             digit = self._dtmf_in.receive(packet.ssrc, packet.timestamp, packet.payload, now)
             if digit is not None:

@@ -116,6 +116,8 @@ class NegotiatedMedia:
     """``None`` for plain RTP."""
     rtcp_mux: bool = False
     """Whether RTCP shares the port of RTP, both ways."""
+    own_dtmf_payload_type: int | None = None
+    """Our number for telephone-events where the peer's answer has another one; both may come."""
     profile: str = "RTP/AVP"
     """The protocol of the line."""
     ice: Ice | None = None

@@ -121,6 +121,7 @@ def _serve(index: int, media: Media, local: Local, *, answers: bool) -> _Served:
         codec=name,
         payload_type=codec.payload_type,
         dtmf_payload_type=events.payload_type if events else None,
+        own_dtmf_payload_type=_OFFERED_EVENTS if events and answers else None,
         remote=(str(address), media.port),
         remote_rtcp=(str(address), media.port) if mux or ice else _rtcp(media, address, local),
         sends=media.direction.receives and not unreachable,

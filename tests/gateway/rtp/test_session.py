@@ -28,6 +28,7 @@ STRAY = ("198.51.100.200", 9999)
 class Media:
     payload_type: int = 0
     dtmf_payload_type: int | None = 101
+    own_dtmf_payload_type: int | None = None
     remote: tuple[str, int] = PEER
     remote_rtcp: tuple[str, int] = ("203.0.113.20", 25541)
     sends: bool = True
@@ -239,6 +240,15 @@ def test_keys_are_sent_with_the_agreed_number_or_refused() -> None:
     assert not session.sending_dtmf
     with pytest.raises(DtmfNotPossible):
         session.send_dtmf("1")
+
+
+def test_keys_come_with_the_peers_number_or_with_the_one_that_we_offered() -> None:
+    session = session_of(Media(dtmf_payload_type=96, own_dtmf_payload_type=101))
+    hear(session, 0, 1)
+    for number, (kind, key) in enumerate(((96, 1), (101, 2), (97, 3)), 1):
+        session.receive(packet(number, payload_type=kind, payload=bytes((key, 10, 0, 160))), PEER, 0.1)
+    assert session.events() == [DtmfReceived("1"), DtmfReceived("2")]
+    assert session.statistics().wrong_type == 1
 
 
 def test_reports_are_due_about_every_five_seconds_and_say_what_was_received() -> None:

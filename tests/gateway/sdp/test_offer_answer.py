@@ -271,6 +271,8 @@ def test_a_late_offer_holds_our_codecs_and_its_answer_is_read() -> None:
     assert (agreed.codec, agreed.dtmf_payload_type, agreed.remote[1]) == ("PCMU", 101, 24500)
     agreed = accept(offer("m=audio 24500 RTP/AVP 8 0"), LOCAL)
     assert agreed.codec == "PCMA"
+    agreed = accept(offer("m=audio 24500 RTP/AVP 0 96", "a=rtpmap:96 telephone-event/8000"), LOCAL)
+    assert (agreed.dtmf_payload_type, agreed.own_dtmf_payload_type) == (96, 101)
     with pytest.raises(NotAcceptable):
         accept(offer("m=audio 0 RTP/AVP 0"), LOCAL)
 
