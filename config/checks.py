@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
 from ipaddress import ip_network
 
+from cryptography import x509
 from pydantic import JsonValue
 from pydantic_core import PydanticCustomError
 
@@ -21,6 +23,7 @@ from config.models import ENDING_MODELS, ENDING_TRANSCRIBERS, LEGACY_MODELS, Ope
 from config.server import ServerSettings
 from config.sip_address import SipAddress
 
+_SOON = timedelta(days=14)
 _EVERYBODY = {"0.0.0.0/0", "::/0"}
 
 
@@ -142,6 +145,7 @@ def warnings_of(settings: Settings, marks: Marks) -> list[Problem]:
     return [
         *_model_warnings(settings, marks),
         *_reach_warnings(settings, marks),
+        *_certificate_warnings(settings, marks),
         *_tool_warnings(settings, marks),
         *_prompt_warnings(settings, marks),
     ]
@@ -194,6 +198,20 @@ def _reach_warnings(settings: Settings, marks: Marks) -> Iterator[Problem]:
                     "{value} lets everybody call who can reach this machine",
                     "name the networks of the peer",
                 )
+
+
+def _certificate_warnings(settings: Settings, marks: Marks) -> Iterator[Problem]:
+    tls = settings.server.sip.tls
+    if tls is None:
+        return
+    certificate = x509.load_pem_x509_certificate(tls.certificate.read_bytes())
+    ends, now = certificate.not_valid_after_utc, datetime.now(UTC)
+    if now < ends - _SOON:
+        return
+    word = "has expired on" if ends < now else "expires on"
+    yield marks.problem(
+        ("server", "sip", "tls", "certificate"), f"{{value}} {word} {ends:%Y-%m-%d}", "put a new one there"
+    )
 
 
 def _tool_warnings(settings: Settings, marks: Marks) -> Iterator[Problem]:

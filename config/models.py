@@ -311,7 +311,7 @@ DialledNumber = Annotated[str, AfterValidator(_dialled)]
 class Settings(Section):
     """The whole configuration file."""
 
-    server: ServerSettings = ServerSettings()
+    server: ServerSettings = Field(default_factory=ServerSettings)
     """The process: addresses, ports, limits. A change needs a restart."""
     trunks: Table[TrunkSettings] = Field(default_factory=empty)
     """Who may call, by a name that logs and metrics use."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 import ssl
 from typing import Annotated, Literal
 
-from pydantic import Field, WithJsonSchema, field_validator, model_validator
+from pydantic import AfterValidator, Field, WithJsonSchema, field_validator, model_validator
 
 from config.fields import (
     ExistingFile,
     HostName,
     HttpListen,
+    KeyedTable,
     Listen,
     NameServer,
     Number,
@@ -20,6 +21,7 @@ from config.fields import (
     WebOrigin,
     Whole,
     default_loop,
+    empty,
     invalid,
 )
 
@@ -27,6 +29,14 @@ _LISTEN_SCHEMA = WithJsonSchema({"type": "string", "examples": ["udp:0.0.0.0:506
 _HTTP_LISTEN_SCHEMA = WithJsonSchema({"type": "string", "examples": ["127.0.0.1:8080", "[::1]:8080"]})
 _DNS_SCHEMA = WithJsonSchema({"type": "string", "examples": ["192.0.2.53", "[2001:db8::53]:53"]})
 _PORTS_SCHEMA = WithJsonSchema({"type": "string", "pattern": r"^\d+-\d+$", "examples": ["20000-29999"]})
+
+
+def _listener(value: str) -> str:
+    return str(Listen.parse(value))
+
+
+ListenKey = Annotated[str, AfterValidator(_listener)]
+"""An entry of ``listen``, in its usual spelling."""
 
 
 class SipTimers(Section):
@@ -104,8 +114,12 @@ class SipSettings(Section):
     public_address: PublicAddress = "auto"
     """The address that peers are told to send to: an IP address; auto takes the one that routes to the peer;
     auto:INTERFACE that of an interface; stun:HOST:PORT what a STUN server sees."""
+    public_addresses: KeyedTable[ListenKey, PublicAddress] = Field(default_factory=empty)
+    """Another public_address for single entries of listen, such as {"udp:10.0.0.1:5060": auto}."""
     public_name: HostName | None = None
     """Host name in Contact and Via in place of the address, for peers that compare it with a certificate."""
+    tcp_above_bytes: Annotated[Whole, Field(ge=500, le=65_000)] | None = 1300
+    """Requests of ours that are longer go by TCP, to a peer that takes it, in place of UDP; null for none."""
     max_messages_per_s: Annotated[Number, Field(gt=0, le=1_000_000)] = 2000.0
     """SIP messages that one address may send; further datagrams are dropped, connections read slowly."""
     rtp_ports: Annotated[PortRange, _PORTS_SCHEMA] = Field(
@@ -151,6 +165,14 @@ class SipSettings(Section):
         return self
 
     @model_validator(mode="after")
+    def _public_addresses_have_a_listener(self) -> SipSettings:
+        for listen in self.public_addresses:
+            if Listen.parse(listen) not in self.listen:
+                known = ", ".join(str(each) for each in self.listen)
+                raise invalid(f"public_addresses names {listen}, not one of listen", f"choose from {known}")
+        return self
+
+    @model_validator(mode="after")
     def _tls_has_a_certificate(self) -> SipSettings:
         secure = next((each for each in self.listen if each.secure), None)
         if secure is not None and self.tls is None:
@@ -170,7 +192,7 @@ class HttpSettings(Section):
 class ServerSettings(Section):
     """The process. A change here needs a restart."""
 
-    sip: SipSettings = SipSettings()
+    sip: SipSettings = Field(default_factory=SipSettings)
     """SIP and RTP."""
     http: HttpSettings = HttpSettings()
     """The web server."""

@@ -15,13 +15,13 @@ import struct
 from collections.abc import Awaitable, Callable
 from ipaddress import IPv6Address, ip_address
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import structlog
 
 from gateway.net import stun
 from gateway.net.sip_udp import LocalAddresses, is_wildcard
-from gateway.sip.flow import Address
+from gateway.sip.flow import Address, Transport
 from gateway.sip.uri import split_host_port
 
 log = structlog.get_logger(__name__)
@@ -33,6 +33,10 @@ _RETRIES_S = (0.5, 1.0, 2.0)  # RFC 8489, section 6.2.1, with an end that a star
 _SIOCGIFADDR = 0x8915
 _IF_INET6 = Path("/proc/net/if_inet6")
 _LINK_LOCAL = "20"
+
+
+Bound: TypeAlias = tuple[Transport, str, int]
+"""A listener: transport, host and port."""
 
 
 class Source(Protocol):
@@ -121,35 +125,61 @@ class SeenByStun:
             await self.ask()
 
 
-class PublicAddress:
+class PublicAddresses:
     """
     Says which address a peer is told.
 
     Args:
-        source: Asked first; ``None`` leaves everything to the routing table.
+        setting: As for :func:`source_of`; what counts for listeners that have no own.
         clock: Seconds, monotonic.
+        look_up: Returns the IP addresses of a host.
     """
 
-    def __init__(self, source: Source | None, clock: Callable[[], float]) -> None:
-        self._source = source
+    def __init__(
+        self, setting: str, clock: Callable[[], float], look_up: Callable[[str], Awaitable[list[str]]]
+    ) -> None:
         self._clock = clock
+        self._look_up = look_up
         self._routes = LocalAddresses()
+        self._default = source_of(setting, clock, look_up)
+        self._own: dict[Bound, Source | None] = {}
 
-    def towards(self, remote: str, local: str) -> str:
+    async def start(self) -> SeenByStun | None:
+        """Learn what has to be asked for; return what is to be asked again in a task."""
+        return await _asked(self._default)
+
+    async def set(self, listener: Bound, setting: str) -> SeenByStun | None:
+        """Take another setting for one listener; returns the same as :meth:`start`."""
+        self._own[listener] = source_of(setting, self._clock, self._look_up)
+        return await _asked(self._own[listener])
+
+    def route(self, remote: str) -> str | None:
+        """Return the address from which the machine reaches a peer; ``None`` when there is no way."""
+        return self._routes.towards(remote, now=self._clock())
+
+    def towards(self, listener: Bound | None, remote: str, local: str) -> str:
         """
         Return our address for a peer.
 
         Args:
+            listener: What the peer reached, or will.
             remote: Its IP address.
             local: The address of our socket, perhaps a wildcard.
         """
-        if self._source is not None and (found := self._source.address(remote)) is not None:
+        source = self._default if listener is None else self._own.get(listener, self._default)
+        if source is not None and (found := source.address(remote)) is not None:
             return found
         if not is_wildcard(local) and (":" in local) == (":" in remote):
             return local
-        routed = self._routes.towards(remote, now=self._clock())
         # Where there is no route, nothing that we say will arrive; a wildcard it must not be.
-        return routed or ("::1" if ":" in remote else "127.0.0.1")
+        return self.route(remote) or ("::1" if ":" in remote else "127.0.0.1")
+
+
+async def _asked(source: Source | None) -> SeenByStun | None:
+    if not isinstance(source, SeenByStun):
+        return None
+    await source.ask()
+    return source
 
 
 def source_of(

@@ -25,7 +25,8 @@ class Connections:
 
     Args:
         gate: Who may connect, and how much may be sent.
-        advertise: Returns the address by which a peer reaches us, from its address and our end's.
+        advertise: Returns the address by which a peer reaches us, from the listener that stands for the
+            connection, the peer's address and that of our end.
         on_message: Gets one whole message and its flow.
         limits: Caps and time-outs.
         tls: What TLS sessions are made from; may be replaced at any time, for new ones.
@@ -37,7 +38,7 @@ class Connections:
         self,
         *,
         gate: Gate,
-        advertise: Callable[[str, str], str],
+        advertise: Callable[[Listener | None, str, str], str],
         on_message: Callable[[bytes, Flow], None],
         limits: ConnectionLimits,
         tls: TlsContexts,
@@ -53,7 +54,7 @@ class Connections:
         self._origins = tuple(origins)
         self._loop = asyncio.get_running_loop()
         self._servers: list[asyncio.Server] = []
-        self._ports: dict[Transport, int] = {}
+        self._listeners: dict[Transport, Listener] = {}
         self._open: dict[int, Connection] = {}
         self._serial = 0
         self._sweep: asyncio.TimerHandle | None = None
@@ -69,13 +70,14 @@ class Connections:
 
     def port_of(self, transport: Transport) -> int:
         """Where we listen for a transport; its default port where we do not."""
-        return self._ports.get(transport) or (5061 if transport in {"tls", "wss"} else 5060)
+        listener = self._listeners.get(transport)
+        return listener.port if listener else (5061 if transport in {"tls", "wss"} else 5060)
 
     def place(self, transport: Transport, remote: str, local: str, listener: Listener | None) -> Address:
         """Return the address by which a peer reaches us, from its own and that of our end."""
         # On a connection of ours the port is a passing one: peers reach us where we listen.
-        port = self.port_of(transport) if listener is None else listener.port
-        return self._advertise(remote, local), port
+        shown = listener or self._listeners.get(transport)
+        return self._advertise(shown, remote, local), shown.port if shown else self.port_of(transport)
 
     async def listen(self, transport: Transport, host: str, port: int) -> Address:
         """Listen on an IP address and return where; raise ``OSError``, also where TLS has no certificate."""
@@ -90,11 +92,17 @@ class Connections:
             sock.close()
             raise
         self._servers.append(server)
-        self._ports.setdefault(transport, address[1])
+        self._listeners.setdefault(transport, listener)
         return address
 
     async def connect(
-        self, transport: Transport, address: Address, *, domain: str = "", verify: bool = True
+        self,
+        transport: Transport,
+        address: Address,
+        *,
+        domain: str = "",
+        verify: bool = True,
+        within: float | None = None,
     ) -> Connection | None:
         """
         Open a TCP or TLS connection; ``None`` when that fails or takes too long, or there are too many.
@@ -104,11 +112,12 @@ class Connections:
             address: IP address and port.
             domain: Whose certificate the peer must show; the address's own by default.
             verify: Whether it must.
+            within: Seconds; ``None`` takes those of the limits.
         """
         tls = self.tls.connect(domain or address[0], verify=verify) if transport == "tls" else None
         made = self._make(transport, None, tls, None, domain)
         try:
-            async with asyncio.timeout(self.limits.connect_after):
+            async with asyncio.timeout(within or self.limits.connect_after):
                 await self._loop.create_connection(lambda: made, *address)
                 await made.ready.wait()
         except TimeoutError:

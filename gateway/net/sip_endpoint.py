@@ -11,28 +11,25 @@ import asyncio
 import secrets
 import socket
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
 from gateway.net import stun
 from gateway.net.lookup import Dns
-from gateway.net.public_address import PublicAddress, SeenByStun, source_of
+from gateway.net.public_address import Bound, PublicAddresses, SeenByStun
 from gateway.net.resolver import Place, Resolver
-from gateway.net.sip_connection import ConnectionLimits
+from gateway.net.sip_connection import ConnectionLimits, Listener
 from gateway.net.sip_connections import Connections, unnoticed
 from gateway.net.sip_gate import Gate, GateLimits
 from gateway.net.sip_outbox import Outbox
-from gateway.net.sip_udp import UdpSocket, bound_socket
+from gateway.net.sip_udp import UdpSocket, bound_socket, is_wildcard
 from gateway.net.tls import TlsContexts, TlsFiles
 from gateway.sip.events import SipEvent
 from gateway.sip.flow import Address, Flow, Outgoing, Transport
 from gateway.sip.ua import UserAgent
 from gateway.sip.uri import SipUri
-
-Bound: TypeAlias = tuple[Transport, str, int]
-"""Transport, host and port."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +38,15 @@ class EndpointSettings:
 
     public_address: str = "auto"
     """An IP address, ``auto``, ``auto:INTERFACE`` or ``stun:HOST:PORT``."""
+    public_addresses: Mapping[Bound, str] = field(default_factory=dict)
+    """The same for single listeners, as they are configured."""
     dns: tuple[Address, ...] = ()
     """Name servers; none takes the system's."""
     tls: TlsFiles | None = None
     origins: tuple[str, ...] = ()
     """Web sites whose pages may open a WebSocket."""
+    tcp_above: int | None = 1300
+    """Octets above which a request of ours goes by TCP in place of UDP (RFC 3261, section 18.1.1)."""
     gate: GateLimits = field(default_factory=GateLimits)
     connections: ConnectionLimits = field(default_factory=ConnectionLimits)
 
@@ -100,17 +101,15 @@ class SipEndpoint:
         self._verify = verify
         self._on_lost = on_lost
         self._gate = Gate(allowed, clock, settings.gate)
-        self._resolver = Resolver(
-            Dns(settings.dns, clock), ("tcp", "tls"), lambda top: secrets.randbelow(top + 1)
-        )
-        self._source = source_of(settings.public_address, clock, self._resolver.addresses)
-        self._public = PublicAddress(self._source, clock)
+        self._resolver = Resolver(Dns(settings.dns, clock), ("tcp", "tls"), _draw)
+        self._public = PublicAddresses(settings.public_address, clock, self._resolver.addresses)
         self._tls = TlsContexts(settings.tls)
         self._stack = AsyncExitStack()
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._group: asyncio.TaskGroup | None = None
         self._connections: Connections | None = None
         self._outbox: Outbox | None = None
-        self._stun: asyncio.Task[None] | None = None
+        self._refreshing: list[asyncio.Task[None]] = []
         self._bound: list[Bound] = []
         self._reports: deque[SipEvent] = deque()
         self._timer: asyncio.TimerHandle | None = None
@@ -140,8 +139,10 @@ class SipEndpoint:
         Raises ``OSError`` when that address cannot be had.
         """
         outbox, connections = await self._start()
+        own = self._settings.public_addresses.get((transport, host, port))
         if transport != "udp":
-            self._bound.append((transport, *await connections.listen(transport, host, port)))
+            address = await connections.listen(transport, host, port)
+            await self._bind((transport, *address), own)
             return
         sock = bound_socket(socket.SOCK_DGRAM, host, port)
         number = len(outbox.udp) + 1
@@ -149,8 +150,18 @@ class SipEndpoint:
             lambda: UdpSocket(self._datagram, number), sock=sock
         )
         outbox.udp.append(udp)
-        self._bound.append(("udp", *udp.address))
+        await self._bind(("udp", *udp.address), own)
         self._resolver.transports = ("udp", "tcp", "tls")
+
+    async def _bind(self, bound: Bound, public_address: str | None) -> None:
+        """Keep what a listener is, and learn by which address of its own it is reached."""
+        self._bound.append(bound)
+        if public_address is not None:
+            self._refresh(await self._public.set(bound, public_address))
+
+    def _refresh(self, source: SeenByStun | None) -> None:
+        if source is not None and self._group is not None:
+            self._refreshing.append(self._group.create_task(source.run(), name="sip stun"))
 
     def use_tls(self, files: TlsFiles | None) -> None:
         """Read certificates again, for new connections; raises ``OSError`` and leaves the old ones in use."""
@@ -165,10 +176,10 @@ class SipEndpoint:
         Raises ``ValueError`` for what is no SIP or SIPS URI.
         """
         hop = SipUri.parse(uri)
-        _, connections = await self._start()
+        outbox, connections = await self._start()
         families = {":" in host for _, host, _ in self._bound} or {False, True}
         places = await self._resolver.resolve(hop, ipv4=False in families, ipv6=True in families)
-        return tuple(self._flow_to(place, connections) for place in places)
+        return tuple(self._flow_to(place, outbox, connections) for place in places)
 
     def media_host(self, flow: Flow) -> str:
         """Return the address to bind a call's media to: that of its SDP, or the wildcard of its family."""
@@ -211,8 +222,8 @@ class SipEndpoint:
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()
-        if self._stun is not None:
-            self._stun.cancel()
+        for task in self._refreshing:
+            task.cancel()
         if self._connections is not None:
             await self._connections.close()
         if self._outbox is not None:
@@ -226,10 +237,10 @@ class SipEndpoint:
     async def _start(self) -> tuple[Outbox, Connections]:
         if self._outbox is None or self._connections is None:
             self._loop = asyncio.get_running_loop()
-            group = await self._stack.enter_async_context(asyncio.TaskGroup())
+            self._group = group = await self._stack.enter_async_context(asyncio.TaskGroup())
             self._connections = Connections(
                 gate=self._gate,
-                advertise=self._public.towards,
+                advertise=self._advertise,
                 on_message=self._message,
                 limits=self._settings.connections,
                 tls=self._tls,
@@ -244,10 +255,9 @@ class SipEndpoint:
                 verify=self._verify,
                 on_failed=self._failed,
                 on_changed=self.settle,
+                tcp_above=self._settings.tcp_above,
             )
-            if isinstance(self._source, SeenByStun):
-                await self._source.ask()
-                self._stun = group.create_task(self._source.run(), name="sip stun")
+            self._refresh(await self._public.start())
         return self._outbox, self._connections
 
     # In.
@@ -260,7 +270,7 @@ class SipEndpoint:
                 udp.send(stun.binding_response(data, remote), remote)
             return
         bound, port = udp.address
-        here = (self._public.towards(remote[0], bound), port)
+        here = (self._public.towards(("udp", bound, port), remote[0], bound), port)
         self._message(data, Flow("udp", remote, here, udp.number, bound=bound))
 
     def _message(self, data: bytes, flow: Flow) -> None:
@@ -299,15 +309,27 @@ class SipEndpoint:
         if self._loop is not None and not self._closed:
             self._ua.transport_failed(outgoing.flow, now=self._loop.time())
 
-    def _flow_to(self, place: Place, connections: Connections) -> Flow:
+    def _advertise(self, listener: Listener | None, remote: str, local: str) -> str:
+        bound = None if listener is None else (listener.transport, listener.host, listener.port)
+        return self._public.towards(bound, remote, local)
+
+    def _flow_to(self, place: Place, outbox: Outbox, connections: Connections) -> Flow:
         """Name the address by which a peer that we begin to talk to reaches us."""
-        remote = (place.host, place.port)
+        transport, remote = place.transport, (place.host, place.port)
         bound = self._listener_for(place)
-        host = self._public.towards(place.host, bound[1] if bound else "::")
-        port = bound[2] if bound else connections.port_of(place.transport)
-        return Flow(place.transport, remote, (host, port), domain=place.domain)
+        if bound is None:
+            host = self._public.towards(None, place.host, "::")
+            return Flow(transport, remote, (host, connections.port_of(transport)), domain=place.domain)
+        _, local, port = bound
+        host = self._public.towards(bound, place.host, local)
+        number = next((udp.number for udp in outbox.udp if udp.address == (local, port)), 0)
+        id_ = number if transport == "udp" else 0
+        return Flow(transport, remote, (host, port), id_, place.domain)
 
     def _listener_for(self, place: Place) -> Bound | None:
+        """Return the listener on the address that routes to a peer, else one that hears on all, else any."""
         ipv6 = ":" in place.host
-        fitting = (each for each in self._bound if each[0] == place.transport and (":" in each[1]) == ipv6)
-        return next(fitting, None)
+        fitting = [each for each in self._bound if each[0] == place.transport and (":" in each[1]) == ipv6]
+        route = self._public.route(place.host)
+        fitting.sort(key=lambda each: (each[1] != route, not is_wildcard(each[1])))
+        return fitting[0] if fitting else None

@@ -15,9 +15,6 @@ from typing import Final
 
 from gateway.sip.flow import Address, Flow, Transport
 
-MAX_DATAGRAM: Final = 1300
-"""Octets of a request that may go by UDP when nobody knows the path's MTU."""
-
 _REMEMBERED: Final = 512
 _REFUSED_S: Final = 600.0
 _OURS: Final = re.compile(
@@ -40,10 +37,12 @@ class LargeRequests:
 
     Args:
         clock: Seconds, monotonic.
+        above: Octets of a request that may still go by UDP; ``None`` moves none.
     """
 
-    def __init__(self, clock: Callable[[], float]) -> None:
+    def __init__(self, clock: Callable[[], float], above: int | None) -> None:
         self._clock = clock
+        self._above = above
         self._moved: OrderedDict[bytes, bytes] = OrderedDict()
         self._refused: OrderedDict[Address, float] = OrderedDict()
 
@@ -53,7 +52,7 @@ class LargeRequests:
 
         The second value says whether this is a repetition of what went that way before.
         """
-        if flow.transport != "udp" or (len(data) <= MAX_DATAGRAM and not self._moved):
+        if flow.transport != "udp" or self._above is None or (len(data) <= self._above and not self._moved):
             return None
         found = _OURS.match(data)
         if found is None or data.startswith(b"SIP/"):
@@ -62,7 +61,7 @@ class LargeRequests:
         by_tcp = replace(flow, transport="tcp", id=0)
         if (moved := self._moved.get(branch)) is not None:  # its ACK and CANCEL follow it
             return by_tcp, method == moved
-        if len(data) <= MAX_DATAGRAM or self._clock() < self._refused.get(flow.remote, 0.0):
+        if len(data) <= self._above or self._clock() < self._refused.get(flow.remote, 0.0):
             return None
         self._moved[branch] = method
         if len(self._moved) > _REMEMBERED:

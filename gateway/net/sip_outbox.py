@@ -26,6 +26,7 @@ log = structlog.get_logger(__name__)
 _WAITING = 64  # messages for one peer whose connection or name is not there yet
 _PEERS = 256
 _TRIED = 4  # addresses of one name: each may take seconds
+_MOVED_AFTER = 1.0
 
 _Key: TypeAlias = tuple[str, Address, str]
 
@@ -58,6 +59,7 @@ class Outbox:
         verify: Whether the certificate of a peer, known by its IP address, has to be right.
         on_failed: Hears of what could not be sent at all.
         on_changed: Called, outside of the tasks here, when something of theirs is done.
+        tcp_above: Requests that are longer go by TCP in place of UDP; ``None`` for none.
     """
 
     def __init__(
@@ -70,6 +72,7 @@ class Outbox:
         verify: Callable[[str], bool],
         on_failed: Callable[[Outgoing], None],
         on_changed: Callable[[], None],
+        tcp_above: int | None,
     ) -> None:
         self._loop = loop
         self._group = group
@@ -78,7 +81,7 @@ class Outbox:
         self._verify = verify
         self._on_failed = on_failed
         self._on_changed = on_changed
-        self._large = LargeRequests(loop.time)
+        self._large = LargeRequests(loop.time, tcp_above)
         self._tasks: set[asyncio.Task[None]] = set()
         self._waiting: dict[_Key, list[_Delivery]] = {}
         self._closed = False
@@ -195,6 +198,8 @@ class Outbox:
 
     async def _connect(self, flow: Flow) -> None:
         connection: Connection | None = None
+        # What could go by UDP as well waits for no host that is silent about TCP.
+        moved = all(delivery.attempts[0].moved for delivery in self._waiting[self._key(flow)])
         for place in (await self._places(flow))[:_TRIED]:
             to = replace(flow, remote=(place.host, place.port))
             connection = self._connections.find(to) or await self._connections.connect(
@@ -202,6 +207,7 @@ class Outbox:
                 to.remote,
                 domain=flow.domain or place.domain,
                 verify=self._verify(place.host),
+                within=_MOVED_AFTER if moved else None,
             )
             if connection is not None:
                 break

@@ -22,12 +22,18 @@ EXTENSIONS: Final = ("timer", "100rel")
 ALLOWED_METHODS = frozenset(ALLOW.split(", "))
 
 
-def contact_uri(settings: UaSettings, flow: Flow, user: str = "") -> str:
-    """Return the URI by which the peer of ``flow`` reaches us."""
+def contact_uri(settings: UaSettings, flow: Flow, user: str = "", *, scheme: str = "sip") -> str:
+    """
+    Return the URI by which the peer of ``flow`` reaches us.
+
+    ``scheme`` is ``sips`` where the peer called a ``sips:`` URI (RFC 3261, section 12.1.1).
+    """
     host = settings.public_host or flow.local[0]
     # RFC 7118, section 5: a WebSocket is "ws" in a URI, with TLS or without.
     transport = {"udp": "", "wss": ";transport=ws"}.get(flow.transport, f";transport={flow.transport}")
-    return f"sip:{user}{'@' if user else ''}{join_host_port(host, flow.local[1])}{transport}"
+    if scheme == "sips" and flow.transport == "tls":
+        transport = ""  # the scheme says it (RFC 5630, section 3.1.3)
+    return f"{scheme}:{user}{'@' if user else ''}{join_host_port(host, flow.local[1])}{transport}"
 
 
 class Responder:

@@ -398,10 +398,10 @@ class UserAgent:
         except UnsupportedBody as error:
             self._refuse(served, 415, str(error), now, extra=UNSUPPORTED_MEDIA)
             return
+        scheme = "sips" if flow.secure and request.uri[:5].lower() == "sips:" else "sip"
+        contact = contact_uri(self._settings, flow, scheme=scheme)
         try:
-            dialog = Dialog.of_caller(
-                request, local_tag=self._token(), contact=contact_uri(self._settings, flow)
-            )
+            dialog = Dialog.of_caller(request, local_tag=self._token(), contact=contact)
         except ValueError as error:
             self._refuse(served, 400, str(error), now)
             return

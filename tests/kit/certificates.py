@@ -45,7 +45,7 @@ class Authority:
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         self._serial = 0
-        builder = self._builder(self._name, self._key, (-1, 10))
+        builder = self._builder(self._name, self._key, (-1, 90))
         builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         builder = builder.add_extension(_usage(signs=True), critical=True)
         builder = builder.add_extension(
@@ -54,7 +54,7 @@ class Authority:
         self.file = folder / "ca.pem"
         self.file.write_bytes(_pem(builder.sign(self._key, hashes.SHA256())))
 
-    def sign(self, *names: str, days: tuple[int, int] = (-1, 10), password: bytes | None = None) -> Pair:
+    def sign(self, *names: str, days: tuple[int, int] = (-1, 90), password: bytes | None = None) -> Pair:
         """
         Sign a certificate.
 

@@ -5,7 +5,7 @@ import pytest
 import structlog
 
 from gateway.net import public_address, stun
-from gateway.net.public_address import OfInterface, PublicAddress, SeenByStun, source_of
+from gateway.net.public_address import OfInterface, PublicAddresses, SeenByStun, source_of
 
 V4, V6 = "198.51.100.7", "2001:db8::7"
 
@@ -23,37 +23,44 @@ async def nobody(host):
 
 def address(setting, clock=None):
     clock = clock or Clock()
-    return PublicAddress(source_of(setting, clock, nobody), clock)
+    return PublicAddresses(setting, clock, nobody)
 
 
 def test_a_fixed_address_is_told_to_its_family_only():
     fixed = address("203.0.113.5")
-    assert fixed.towards(V4, "0.0.0.0") == "203.0.113.5"
-    assert fixed.towards(V4, "10.0.0.1") == "203.0.113.5"
-    assert fixed.towards(V6, "2001:db8::9") == "2001:db8::9"
-    assert address("2001:db8::5").towards(V6, "::") == "2001:db8::5"
+    assert fixed.towards(None, V4, "0.0.0.0") == "203.0.113.5"
+    assert fixed.towards(None, V4, "10.0.0.1") == "203.0.113.5"
+    assert fixed.towards(None, V6, "2001:db8::9") == "2001:db8::9"
+    assert address("2001:db8::5").towards(None, V6, "::") == "2001:db8::5"
 
 
 @pytest.mark.parametrize("remote", ["127.0.0.1", "::1"])
 def test_without_a_setting_the_routing_table_decides(remote):
-    assert address("auto").towards(remote, "::" if ":" in remote else "0.0.0.0") == remote
-    assert address("auto").towards(remote, "::") == remote  # the socket's family does not matter
+    assert address("auto").towards(None, remote, "::" if ":" in remote else "0.0.0.0") == remote
+    assert address("auto").towards(None, remote, "::") == remote  # the socket's family does not matter
 
 
 def test_a_socket_of_one_address_is_told_as_it_is():
-    assert address("auto").towards("127.0.0.1", "127.0.0.2") == "127.0.0.2"
+    assert address("auto").towards(None, "127.0.0.1", "127.0.0.2") == "127.0.0.2"
 
 
 @pytest.mark.parametrize("remote", ["255.255.255.255", "ff02::1%9", "0.0.0.0", "::"])
 def test_a_wildcard_is_never_told(remote):
-    told = address("auto").towards(remote.partition("%")[0], "::" if ":" in remote else "0.0.0.0")
+    told = address("auto").towards(None, remote.partition("%")[0], "::" if ":" in remote else "0.0.0.0")
     assert told not in {"0.0.0.0", "::"}
+
+
+async def test_a_listener_may_have_a_setting_of_its_own():
+    told, lan = address("203.0.113.5"), ("udp", "10.0.0.1", 5060)
+    assert await told.set(lan, "auto") is None
+    assert told.towards(lan, "10.0.0.9", "10.0.0.1") == "10.0.0.1"
+    assert told.towards(("udp", "10.0.0.1", 5062), "10.0.0.9", "10.0.0.1") == "203.0.113.5"
 
 
 def test_the_address_of_an_interface():
     lo = address("auto:lo")
-    assert lo.towards(V4, "0.0.0.0") == "127.0.0.1"
-    assert lo.towards(V6, "2001:db8::9") == "::1"
+    assert lo.towards(None, V4, "0.0.0.0") == "127.0.0.1"
+    assert lo.towards(None, V6, "2001:db8::9") == "::1"
 
 
 def test_an_interface_without_address_is_told_of_and_asked_again(monkeypatch):

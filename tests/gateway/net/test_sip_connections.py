@@ -21,7 +21,7 @@ class Server:
         self.gate = Gate(lambda host: allow, asyncio.get_running_loop().time)
         self.pool = Connections(
             gate=self.gate,
-            advertise=lambda remote, local: local,
+            advertise=lambda listener, remote, local: local,
             on_message=self.take,
             limits=ConnectionLimits(**limits),
             tls=TlsContexts(),

@@ -141,6 +141,32 @@ async def test_the_public_address_is_told_and_replies_still_leave_by_the_right_s
         assert (await gateway.until(sip.CallOffered)).flow.bound == host
 
 
+async def test_one_listener_may_be_told_otherwise():
+    own = {("udp", "127.0.0.2", 0): "auto"}
+    listen = ("udp:127.0.0.1", "udp:127.0.0.2")
+    async with Gateway(listen=listen, public_address="203.0.113.9", public_addresses=own) as gateway:
+        async with Phone(gateway) as phone:
+            for (_, host, port), told in zip(
+                gateway.endpoint.addresses, ("203.0.113.9", "127.0.0.2"), strict=True
+            ):
+                phone.send(request("OPTIONS", "phone", branch=told), (host, port))
+                assert (await phone.receive())["contact"] == f"<sip:{told}:{port}>"
+
+
+async def test_what_we_begin_leaves_by_the_listener_that_routes_there():
+    listen = ("udp:127.0.0.2", "udp:127.0.0.1", "udp:::1", "tcp:127.0.0.1")
+    async with Gateway(listen=listen) as gateway:
+        ports = {(transport, host): port for transport, host, port in gateway.endpoint.addresses}
+        for uri, transport, host in (
+            ("sip:127.0.0.1", "udp", "127.0.0.1"),
+            ("sip:[::1]", "udp", "::1"),
+            ("sip:127.0.0.9;transport=tcp", "tcp", "127.0.0.1"),
+        ):
+            [flow] = await gateway.endpoint.flows(uri)
+            assert flow.local == (host, ports[transport, host])
+            assert flow.id == (listen.index(f"{transport}:{host}") + 1 if transport == "udp" else 0)
+
+
 async def test_a_stun_server_is_asked_before_the_first_call(monkeypatch):
     class Server(asyncio.DatagramProtocol):
         def connection_made(self, transport):
@@ -274,6 +300,23 @@ async def test_where_tcp_is_refused_it_goes_by_udp_and_is_repeated():
         async with asyncio.timeout(2):
             while gateway.ua.dialogs:
                 await asyncio.sleep(0.01)
+
+
+async def test_a_host_that_is_silent_about_tcp_costs_a_second(monkeypatch):
+    monkeypatch.setattr("gateway.net.sip_outbox._MOVED_AFTER", 0.05)
+    async with Gateway(timers=SLOW) as gateway, Phone(gateway) as phone:
+        full = socket.create_server(("127.0.0.1", phone.port), backlog=0)  # takes one connection and no more
+        first = socket.create_connection(("127.0.0.1", phone.port))
+        second = socket.socket()
+        second.setblocking(False)
+        second.connect_ex(("127.0.0.1", phone.port))
+        call, _ = await answered_call(gateway, phone)
+        long_bye(gateway, call)
+        while (bye := await phone.receive()).method != "BYE":
+            pass
+        assert bye["via"].startswith("SIP/2.0/UDP")
+        for each in (first, second, full):
+            each.close()
 
 
 @pytest.mark.report("BR-031")

@@ -359,3 +359,79 @@ async def test_a_contact_of_tls_is_followed_from_udp_and_never_the_other_way(aut
             async with asyncio.timeout(3):
                 bye = await peer.arrived.get()
             assert bye["via"].startswith("SIP/2.0/TLS")
+
+
+# Reports, on every kind of connection.
+
+
+PASSPORT = "eyJ" + "x" * 2397
+LONG_HEADERS = [
+    ("Identity", f"{PASSPORT};info=<https://c.example/c.pem>;alg=ES256"),
+    *((f"X-Meta-{number:02}", "v" * 120) for number in range(40)),
+    *(("Via", f"SIP/2.0/TCP 192.0.2.{number};branch=z9hG4bKp{number}") for number in range(6)),
+    *(("Record-Route", f"<sip:192.0.2.{number};lr>") for number in range(8)),
+]
+
+
+def long_invite(transport):
+    plain = request("INVITE", BROWSER, transport=transport.upper(), body="v=0\r\n")
+    extra = "".join(f"{name}: {value}\r\n" for name, value in LONG_HEADERS).encode()
+    return plain.replace(b"From:", extra + b"From:", 1)
+
+
+@pytest.mark.report("BR-031")
+@pytest.mark.parametrize("transport", ["tcp", "tls", "ws", "wss"])
+async def test_an_invite_of_nine_thousand_bytes_is_read_whole(authority, files, transport):
+    context = trusting(authority) if transport in {"tls", "wss"} else None
+    async with Gateway(listen=(f"{transport}:127.0.0.1",), tls=files, answer=False) as gateway:
+        if transport in {"ws", "wss"}:
+            async with connect(
+                ws_url(gateway, transport), subprotocols=SIP, ssl=context, proxy=None
+            ) as socket:
+                await socket.send(long_invite("ws").decode())
+                offered = await gateway.until(sip.CallOffered)
+        else:
+            host, port = getattr(gateway, transport)
+            _, writer = await asyncio.open_connection(host, port, ssl=context)
+            writer.write(long_invite(transport))
+            offered = await gateway.until(sip.CallOffered)
+            writer.close()
+    headers = offered.request.headers
+    assert headers.get("Identity") == LONG_HEADERS[0][1]
+    assert len(headers.elements("Record-Route")) == 8
+    assert len(headers.get_all("Via")) == 7
+
+
+@pytest.mark.report("BR-029")
+async def test_a_line_break_in_a_segment_of_its_own_is_no_keep_alive_inside_a_message(authority, files):
+    """The same bytes in any number of TLS records; a ping between messages is answered."""
+    whole = tls_request("OPTIONS", "phone")
+    cut = whole.index(b"CSeq: 1 OPTIONS") + len(b"CSeq: 1 OPTIONS")
+    async with secure(files) as gateway:
+        reader, writer = await dial(gateway, trusting(authority))
+        for pieces in (
+            (whole[:cut], b"\r\n", whole[cut + 2 :]),
+            (whole[:-4], b"\r", b"\n\r\n"),
+            (whole[:-2], b"\r\n"),
+        ):
+            for piece in pieces:
+                writer.write(piece)
+                await writer.drain()
+                await asyncio.sleep(0.01)
+            assert (await tcp_message(reader)).status == 200
+            for ping in ((b"\r\n\r\n",), (b"\r", b"\n\r\n")):
+                for piece in ping:
+                    writer.write(piece)
+                    await asyncio.sleep(0.01)
+                async with asyncio.timeout(2):
+                    assert await reader.readexactly(2) == b"\r\n"
+        writer.close()
+
+
+async def test_a_sips_uri_is_answered_with_one(authority, files):
+    async with secure(files, answer=True) as gateway:
+        reader, writer = await dial(gateway, trusting(authority))
+        writer.write(tls_request("INVITE", "phone").replace(b"INVITE sip:", b"INVITE sips:"))
+        *_, ok = [await tcp_message(reader) for _ in range(3)]
+        assert ok["contact"] == f"<sips:127.0.0.1:{gateway.tls[1]}>"
+        writer.close()

@@ -30,7 +30,7 @@ def clock():
 
 @pytest.fixture
 def large(clock):
-    return LargeRequests(clock)
+    return LargeRequests(clock, 1300)
 
 
 def test_a_long_request_goes_by_tcp_and_a_short_one_does_not(large):
@@ -60,6 +60,10 @@ def test_who_takes_no_tcp_is_not_asked_again_for_ten_minutes(large, clock):
     assert large.move(UDP, request(branch="z9hG4bK2")) is None
     clock.now = 601.0
     assert large.move(UDP, request(branch="z9hG4bK3")) == (TCP, False)
+
+
+def test_it_may_be_switched_off(clock):
+    assert LargeRequests(clock, None).move(UDP, request(size=9000)) is None
 
 
 def test_memory_is_bounded(large, monkeypatch):

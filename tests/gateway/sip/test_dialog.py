@@ -167,5 +167,21 @@ def test_the_transport_of_the_contact_is_followed_if_we_speak_it(name, kind):
     assert path(f"<sip:a@203.0.113.5;transport={name}>", SOURCE)[0].transport == kind
 
 
+@pytest.mark.report("BR-022")
+@pytest.mark.parametrize("transport", ["udp", "tcp", "tls", "ws", "wss"])
+def test_behind_nat_our_requests_go_to_where_the_peer_is_on_every_transport(transport):
+    flow = Flow(transport, ("203.0.113.77", 21044), ("192.0.2.10", 5060), 3)
+
+    assert path("<sip:phone@192.168.88.15:5060>", flow)[0] == flow
+
+
+def test_a_udp_socket_is_kept_and_a_certificate_asked_for_by_name():
+    flow = Flow("udp", ("203.0.113.77", 21044), ("192.0.2.10", 5060), 3)
+
+    assert path("<sip:a@203.0.113.5>", flow)[0] == Flow("udp", ("203.0.113.5", 5060), flow.local, 3)
+    tls = path("<sip:a@pbx.example;transport=tls>", flow)[0]
+    assert (tls.transport, tls.remote, tls.id, tls.domain) == ("tls", ("pbx.example", 0), 0, "pbx.example")
+
+
 def test_a_udp_contact_of_a_tcp_caller_is_followed():
     assert path("<sip:a@203.0.113.5;transport=udp>", TCP)[0] == Flow("udp", ("203.0.113.5", 5060), TCP.local)

@@ -68,6 +68,40 @@ def test_our_contact(settings, flow, uri):
     assert contact_uri(settings, flow) == uri
 
 
+@pytest.mark.parametrize(
+    ("transport", "scheme", "uri"),
+    [
+        ("tls", "sip", "sip:192.0.2.10:5061;transport=tls"),
+        ("tls", "sips", "sips:192.0.2.10:5061"),
+        ("ws", "sip", "sip:192.0.2.10:5061;transport=ws"),
+        ("wss", "sip", "sip:192.0.2.10:5061;transport=ws"),
+        ("wss", "sips", "sips:192.0.2.10:5061;transport=ws"),
+    ],
+)
+def test_our_contact_names_transport_and_scheme(transport, scheme, uri):
+    flow = Flow(transport, ("198.51.100.7", 40000), ("192.0.2.10", 5061), 7)
+
+    assert contact_uri(UaSettings(), flow, scheme=scheme) == uri
+
+
+@pytest.mark.parametrize(
+    ("via", "transport", "fallback"),
+    [
+        (
+            "SIP/2.0/TLS pbx.example;branch=b",
+            "tls",
+            Flow("tls", ("198.51.100.7", 5061), US, 0, "pbx.example"),
+        ),
+        ("SIP/2.0/TLS 10.0.0.1:5071;branch=b", "tls", Flow("tls", ("198.51.100.7", 5071), US, 0, "10.0.0.1")),
+        ("SIP/2.0/WSS df7jal23ls0d.invalid;branch=b", "wss", None),
+    ],
+)
+def test_the_way_back_when_a_connection_is_gone(via, transport, fallback):
+    flow = Flow(transport, ("198.51.100.7", 40000), US, 7)
+
+    assert way_back(Headers([("Via", via)]), flow) == (flow, fallback)
+
+
 def test_the_source_is_noted_in_the_first_hop_only():
     headers = Headers([("Via", 'SIP/2.0/UDP a;x=",";rport, SIP/2.0/UDP b'), ("Via", "SIP/2.0/UDP c")])
 
