@@ -49,7 +49,7 @@ class OneWay:
         self._target = target
         self._hears = hears
         self._convert = converter(source.format, target.format).convert
-        self._backlog = Backlog()
+        self._backlog = Backlog(source.format)
         self._item = f"relay-{next(_numbers)}"
         self._passed_ms = 0.0
 
@@ -76,7 +76,7 @@ class OneWay:
         if self._hears is not None:
             self._hears(audio)
         target = self._target
-        if not self._backlog.admits(self._passed_ms - target.heard_ms(self._item)):
+        if not self._backlog.admits(audio, self._passed_ms - target.heard_ms(self._item)):
             return
         converted = self._convert(audio)
         self._passed_ms += len(converted) / target.format.bytes_per_ms
@@ -156,7 +156,7 @@ class Relay:
                     if leg is self.caller:
                         self._on_key(digit)
                     if not inband:  # else the other side hears it in the audio already
-                        other.send_dtmf(digit)
+                        _press(other, digit)
                 case HoldChanged(held):
                     log.info("call.hold", held=held, by="caller" if leg is self.caller else "callee")
                     towards.flush()
@@ -181,3 +181,10 @@ class Relay:
         if len(self._silent) == 2:
             log.warning("call.media_lost")
             await leg.hang_up()
+
+
+def _press(leg: CallLeg, digit: str) -> None:
+    try:
+        leg.send_dtmf(digit)
+    except ValueError as error:  # somebody leans on the keys
+        log.warning("call.key_dropped", error=str(error))

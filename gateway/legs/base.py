@@ -233,7 +233,7 @@ class CallLeg(Protocol):
         ...
 
     def send_dtmf(self, digits: str) -> None:
-        """Press keys; nothing is sent to a peer that did not agree to take any."""
+        """Press keys, in whatever way the peer takes them; raises ``ValueError`` when too many wait."""
         ...
 
     async def hang_up(self, cause: HangupCause = HangupCause.NORMAL) -> None:

@@ -1,0 +1,298 @@
+"""
+Transfers by a call of our own: two telephones that hear each other through the gateway.
+
+The caller's telephone and the colleague's are both the kit's; every branch ends with ports, tasks and file
+descriptors back where they were.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+import soundfile
+
+from tests.kit import sound
+from tests.kit.colleague import Colleague, number_in, together
+from tests.kit.gateway import Gateway
+from tests.kit.hear import hear
+from tests.kit.office import NUMBER, SALES, Office, recording
+from tests.kit.phone import Phone, ReferPlan
+
+pytestmark = pytest.mark.peers
+
+GREETING, ANNOUNCEMENT, APOLOGY = recording("greeting"), recording("to_sales"), recording("nobody_there")
+CALLER_SAYS, COLLEAGUE_SAYS = sound.utterance(51, 2.0), sound.utterance(52, 2.0)
+BRIDGE = {"transfer": {"method": "bridge"}}
+
+
+class Scene:
+    """A caller, a colleague, and a gateway whose trunk leads to the colleague."""
+
+    def __init__(self, office: Office, colleague: Colleague, gateway: Gateway, phone: Phone) -> None:
+        self.office, self.colleague, self.gateway, self.phone = office, colleague, gateway, phone
+        self.before = gateway.metrics()
+
+    def ask_for_sales(self) -> None:
+        """Call and ask; on return the colleague's telephone has the INVITE."""
+        self.phone.call()
+        self.phone.until_heard(GREETING, 10, "the greeting")
+        self.phone.speak(recording("caller_sales"))
+        self.colleague.until_called()
+
+    def talk(self) -> None:
+        """Let both say something, and each hear the other's whole sentence."""
+        self.phone.say(CALLER_SAYS)
+        self.colleague.say(COLLEAGUE_SAYS)
+        self.colleague.until_heard(CALLER_SAYS, 10, "the caller")
+        self.phone.until_heard(COLLEAGUE_SAYS, 10, "the colleague")
+
+    def record(self) -> dict[str, object]:
+        """The call's record, once the call is over."""
+        folder = self.office.folder / "recordings"
+        self.phone.until(lambda: list(folder.glob("*/call.json")), 10, "call.json")
+        return json.loads(next(folder.glob("*/call.json")).read_text())
+
+    def steps(self) -> list[tuple[str, str, str]]:
+        return [(each["state"], each["method"], each["reason"]) for each in self.record()["transfer"]]
+
+    def nothing_is_left(self) -> None:
+        names = ("trunkline_calls_active", "trunkline_rtp_ports_leased", "trunkline_asyncio_tasks")
+
+        def back() -> bool:
+            now = self.gateway.metrics()
+            return all(now[name] <= self.before[name] for name in names) and (
+                now["process_open_fds"] <= self.before["process_open_fds"] + 1
+            )
+
+        self.phone.until(back, 10, "ports, tasks and descriptors")
+
+
+@contextmanager
+def scene(
+    office: Office,
+    *,
+    script: str = "transfer",
+    plan: tuple[tuple[float, int], ...] = ((0.0, 180), (0.3, 200)),
+    codec: str = "PCMU",
+    refer: ReferPlan | None = None,
+    agent: dict[str, object] | None = None,
+) -> Iterator[Scene]:
+    with Colleague(office.ports, plan=plan, codec=codec) as colleague:
+        gateway = office.open(
+            script,
+            trunk={"address": colleague.address, "trusted": True},
+            agent=BRIDGE if agent is None else agent,
+        )
+        phone = office.phone(gateway, refer=refer)
+        with together(phone, colleague):
+            yield Scene(office, colleague, gateway, phone)
+
+
+def test_the_caller_and_the_colleague_hear_each_other_to_the_last_word(office):
+    with scene(office) as call:
+        call.ask_for_sales()
+        invite = call.colleague.invite
+        assert number_in(invite) == SALES
+        assert invite.uri("from").startswith(f"sip:{NUMBER}@")
+        assert invite.uri("p-asserted-identity").startswith(f"sip:{call.phone.caller}@")
+        assert invite.uri("diversion").startswith(f"sip:{NUMBER}@")
+        call.colleague.until_answered()
+        assert hear(ANNOUNCEMENT, call.phone.heard()).whole
+        call.talk()
+        call.phone.hang_up()
+        call.colleague.wait_for_bye(5)
+        assert [step[:2] for step in call.steps()] == [
+            ("requested", ""),
+            ("announced", ""),
+            ("redirecting", "bridge"),
+            ("confirmed", "bridge"),
+        ]
+        record = call.record()
+        assert (record["reason"], record["by"]) == ("transferred", "caller")
+        call.nothing_is_left()
+
+
+def test_the_recording_has_both_voices(fake_office):
+    with scene(fake_office) as call:
+        call.ask_for_sales()
+        call.colleague.until_answered()
+        call.talk()
+        call.colleague.hang_up()
+        call.phone.wait_for_bye(5)
+        assert call.record()["by"] == "callee"
+        samples, rate = soundfile.read(
+            next((fake_office.folder / "recordings").glob("*/call.flac")), dtype="int16"
+        )
+
+    assert rate == 8000
+    assert hear(CALLER_SAYS, samples[:, 0]).whole
+    assert hear(COLLEAGUE_SAYS, samples[:, 1]).whole
+
+
+def test_a_colleague_with_the_other_law_is_understood(fake_office):
+    with scene(fake_office, codec="PCMA") as call:
+        call.ask_for_sales()
+        call.colleague.until_answered()
+        call.talk()
+
+
+def test_keys_go_through_to_the_other_side(fake_office):
+    with scene(fake_office) as call:
+        call.ask_for_sales()
+        call.colleague.until_answered()
+        for key in "42#":
+            call.phone.press(key)
+            call.phone.listen(0.4)
+        call.colleague.until(lambda: call.colleague.keys() == "42#", 5, "the keys")
+        call.phone.hang_up()
+        assert [each["digit"] for each in call.record()["dtmf"]] == ["4", "2", "#"]
+
+
+@pytest.mark.parametrize("status", [403, 405, 420, 488, 501, 603])
+def test_a_trunk_that_refuses_refer_is_passed_over(fake_office, status):
+    with scene(fake_office, refer=ReferPlan(status=status), agent={}) as call:
+        call.ask_for_sales()
+        call.colleague.until_answered()
+        call.talk()
+        call.phone.hang_up()
+        call.colleague.wait_for_bye(5)
+        assert [step[:2] for step in call.steps()][2:] == [("redirecting", "bridge"), ("confirmed", "bridge")]
+
+
+@pytest.mark.parametrize(
+    ("status", "reason"), [(486, "busy"), (603, "declined"), (480, "no_answer"), (404, "refused")]
+)
+def test_whoever_does_not_take_the_call_gives_the_caller_back_to_the_agent(fake_office, status, reason):
+    with scene(fake_office, plan=((0.0, 180), (0.5, status))) as call:
+        call.ask_for_sales()
+        call.phone.until_heard(APOLOGY, 15, "the apology")
+        call.phone.speak(recording("caller_thanks"))
+        call.phone.wait_for_bye(15)
+        assert call.steps()[2:] == [("redirecting", "bridge", ""), ("failed", "bridge", reason)]
+        call.nothing_is_left()
+
+
+def test_a_telephone_that_rings_and_rings_is_given_up(fake_office):
+    agent = {"transfer": {"method": "bridge", "ring_s": 1.0}}
+    with scene(fake_office, plan=((0.0, 180),), agent=agent) as call:
+        call.ask_for_sales()
+        call.colleague.wait_for(lambda message: message.method == "CANCEL", 5, "CANCEL")
+        call.phone.until_heard(APOLOGY, 15, "the apology")
+        call.phone.hang_up()
+        assert call.steps()[-1] == ("failed", "bridge", "no_answer")
+
+
+def test_the_caller_hears_ringing_meanwhile(fake_office):
+    with scene(fake_office, plan=((0.0, 180), (5.0, 200))) as call:
+        call.ask_for_sales()
+        call.phone.listen(2.0)
+        heard = call.phone.heard()[-8000:].astype(float)
+        spectrum = np.abs(np.fft.rfft(heard))
+        assert sorted(spectrum.argsort()[-2:]) == [440, 480]  # +1: the American tone
+        call.phone.hang_up()
+
+
+def test_early_media_takes_the_place_of_our_ringing(fake_office):
+    with scene(fake_office, plan=((0.0, 183), (4.0, 200))) as call:
+        call.ask_for_sales()
+        call.colleague.say(COLLEAGUE_SAYS)
+        call.phone.until_heard(COLLEAGUE_SAYS, 4, "the far end's own announcement")
+        assert not call.colleague.acknowledged
+        call.phone.hang_up()
+
+
+def test_a_caller_who_hangs_up_while_it_rings_takes_the_call_back(fake_office):
+    with scene(fake_office, plan=((0.0, 180),)) as call:
+        call.ask_for_sales()
+        call.phone.listen(0.3)
+        call.phone.hang_up()
+        call.colleague.wait_for(lambda message: message.method == "CANCEL", 5, "CANCEL")
+        assert call.record()["reason"] == "bye"
+        call.nothing_is_left()
+
+
+@pytest.mark.report("BR-030")
+def test_a_colleague_who_answers_while_the_cancel_is_on_its_way_is_hung_up(fake_office):
+    with scene(fake_office, plan=((0.0, 180),)) as call:
+        colleague = call.colleague
+        colleague.deaf_to_cancel = True
+        call.ask_for_sales()
+        call.phone.listen(0.3)
+        call.phone.hang_up()
+        colleague.wait_for(lambda message: message.method == "CANCEL", 5, "CANCEL")
+        colleague.listen(0.02)
+        colleague.say_status(200)
+        colleague.wait_for_bye(5)
+        assert colleague.acknowledged
+        assert colleague.methods().count("BYE") == 1
+        call.nothing_is_left()
+
+
+@pytest.mark.report("BR-017")
+def test_the_colleagues_hold_is_answered_in_our_own_call(fake_office):
+    with scene(fake_office) as call:
+        call.ask_for_sales()
+        call.colleague.until_answered()
+        answer = call.colleague.reinvite("sendonly", host="0.0.0.0")
+        assert answer.status == 200
+        assert "a=recvonly" in answer.body
+        assert "c=IN IP4 127.0.0.1" in answer.body
+        again = call.colleague.reinvite("sendrecv")
+        assert again.status == 200
+        call.talk()
+        call.phone.hang_up()
+        call.colleague.wait_for_bye(5)
+
+
+def test_a_wish_for_a_number_that_is_not_configured_is_declined(fake_office):
+    with scene(fake_office) as call:
+        call.ask_for_sales()
+        call.colleague.until_answered()
+        call.colleague.pass_on("sip:+19005550000@gw.example")
+        declined = call.colleague.wait_for(lambda message: message.answers == "REFER", 5, "603")
+        assert declined.status == 603
+        call.talk()
+        call.phone.hang_up()
+
+
+@pytest.mark.report("BR-101")
+def test_a_colleague_passes_the_caller_on_and_hangs_up_before_anybody_answers(fake_office):
+    night = "+12025550177"
+    numbers = [{"number": SALES, "label": "Sales"}, {"number": night, "label": "Night desk"}]
+    agent = {**BRIDGE, "tools": {"transfer_call": {"enabled": True, "numbers": numbers}}}
+    with Colleague(fake_office.ports, plan=((0.0, 180), (1.2, 200))) as third:
+        with scene(fake_office, agent=agent) as call:
+            call.ask_for_sales()
+            call.colleague.until_answered()
+            call.colleague.hand_over_to(third)
+            call.colleague.pass_on(f"sip:{night}@gw.example")
+            with together(call.phone, call.colleague, third):
+                third.until_called()
+                assert number_in(third.invite) == night
+                call.colleague.listen(0.28)
+                call.colleague.hang_up()
+                third.until_answered()
+                assert call.colleague.notified()[0] == "SIP/2.0 100 Trying"
+                call.phone.say(CALLER_SAYS)
+                third.say(COLLEAGUE_SAYS)
+                third.until_heard(CALLER_SAYS, 10, "the caller")
+                call.phone.until_heard(COLLEAGUE_SAYS, 10, "the night desk")
+                third.hang_up()
+                call.phone.wait_for_bye(5)
+                call.nothing_is_left()
+
+
+def test_an_agent_who_cannot_be_reached_hands_over_by_a_call_of_ours(fake_office, tmp_path):
+    agent = {**BRIDGE, "on_unavailable": {"transfer": SALES}}
+    with scene(fake_office, script="refused", agent=agent) as call:
+        call.phone.call()
+        call.colleague.until_answered()
+        call.talk()
+        call.colleague.hang_up()
+        call.phone.wait_for_bye(5)
+        assert call.record()["reason"] == "unavailable_transferred"
+        call.nothing_is_left()
