@@ -11,6 +11,7 @@ from gateway.calls.events import (
     CallStarted,
     FirstAudio,
     ToolAnswered,
+    TransferChanged,
 )
 from gateway.telemetry.metrics import Metrics
 
@@ -56,5 +57,7 @@ class Meter:
                 metrics.tool_answered(event.tool, str(event.status))
             case BargedIn():
                 metrics.barged_in()
+            case TransferChanged(state="confirmed" | "failed"):
+                metrics.transferred(event.method, event.reason or event.state)
             case _:
                 pass  # what was said is not for metrics

@@ -112,6 +112,7 @@ class Metrics:
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
         self.registry = registry or CollectorRegistry()
         self._tools, self._reasons, self._listeners = _Labels(), _Labels(), _Labels()
+        self._outcomes = _Labels()
         self._started = self._counter("trunkline_calls_started", "Calls that arrived.", "trunk")
         self._answered = self._counter("trunkline_calls_answered", "Calls that were answered.", "trunk")
         self._ended = self._counter("trunkline_calls_ended", "Calls that ended.", "trunk", "reason")
@@ -124,6 +125,12 @@ class Metrics:
             _FIRST_AUDIO_BUCKETS,
         )
         self._tool_calls = self._counter("trunkline_tool_calls", "Tool calls by outcome.", "tool", "status")
+        self._transfers = self._counter(
+            "trunkline_transfers",
+            "Transfers by method (refer, bridge, warm) and outcome (confirmed, or why not).",
+            "method",
+            "outcome",
+        )
         self._barge_ins = self._counter("trunkline_barge_ins", "Times that a caller interrupted the agent.")
         rtp = self._counter("trunkline_rtp_packets", "RTP packets of finished calls.", "direction")
         self._rtp_in, self._rtp_out = rtp.labels("in"), rtp.labels("out")
@@ -190,6 +197,10 @@ class Metrics:
 
     def tool_answered(self, tool: str, status: str) -> None:
         self._tool_calls.labels(self._tools(tool), status).inc()
+
+    def transferred(self, method: str, outcome: str) -> None:
+        """A transfer came to its end; ``outcome`` is ``confirmed`` or a reason."""
+        self._transfers.labels(method, self._outcomes(outcome)).inc()
 
     def barged_in(self) -> None:
         self._barge_ins.inc()

@@ -24,8 +24,8 @@ from tests.kit.phone import Phone, ReferPlan
 
 pytestmark = pytest.mark.peers
 
-GREETING, ANNOUNCEMENT, APOLOGY = recording("greeting"), recording("to_sales"), recording("nobody_there")
-CALLER_SAYS, COLLEAGUE_SAYS = sound.utterance(51, 2.0), sound.utterance(52, 2.0)
+ANNOUNCEMENT, APOLOGY = recording("okay"), recording("still_there")
+CALLER_SAYS, COLLEAGUE_SAYS = sound.utterance(51, 1.5), sound.utterance(52, 1.5)
 BRIDGE = {"transfer": {"method": "bridge"}}
 
 
@@ -37,10 +37,8 @@ class Scene:
         self.before = gateway.metrics()
 
     def ask_for_sales(self) -> None:
-        """Call and ask; on return the colleague's telephone has the INVITE."""
+        """Call; on return the colleague's telephone has the INVITE."""
         self.phone.call()
-        self.phone.until_heard(GREETING, 10, "the greeting")
-        self.phone.speak(recording("caller_sales"))
         self.colleague.until_called()
 
     def talk(self) -> None:
@@ -75,7 +73,7 @@ class Scene:
 def scene(
     office: Office,
     *,
-    script: str = "transfer",
+    script: str = "handover",
     plan: tuple[tuple[float, int], ...] = ((0.0, 180), (0.3, 200)),
     codec: str = "PCMU",
     refer: ReferPlan | None = None,
@@ -171,7 +169,7 @@ def test_whoever_does_not_take_the_call_gives_the_caller_back_to_the_agent(fake_
         call.ask_for_sales()
         call.phone.until_heard(APOLOGY, 15, "the apology")
         call.phone.speak(recording("caller_thanks"))
-        call.phone.wait_for_bye(15)
+        call.phone.wait_for_bye(10)
         assert call.steps()[2:] == [("redirecting", "bridge", ""), ("failed", "bridge", reason)]
         call.nothing_is_left()
 

@@ -15,6 +15,9 @@ def story(call_id: str, trunk: str) -> list[ev.CallEvent]:
         ev.CallerSaid(call_id, 2.0, "i", "Hello"),
         ev.ToolCalled(call_id, 2.0, "t", "end_call", "{}"),
         ev.ToolAnswered(call_id, 2.1, "t", "end_call", "ok"),
+        ev.TransferChanged(call_id, 2.1, "redirecting", "+3", 202, "", "refer"),
+        ev.TransferChanged(call_id, 2.2, "failed", "+3", 486, "busy", "refer"),
+        ev.TransferChanged(call_id, 2.3, "confirmed", "+3", 200, "", "bridge"),
         ev.BargedIn(call_id, 2.2, "i", 100, 200),
         ev.CallEnded(call_id, 3.0, "end_call", "agent"),
     ]
@@ -35,6 +38,8 @@ async def test_the_story_of_a_call_ends_up_in_the_figures():
         assert read("trunkline_calls_started_total", {"trunk": trunk}) == 1
         assert read("trunkline_calls_answered_total", {"trunk": trunk}) == 1
         assert read("trunkline_calls_ended_total", {"trunk": trunk, "reason": "end_call"}) == 1
+    assert read("trunkline_transfers_total", {"method": "refer", "outcome": "busy"}) == 2
+    assert read("trunkline_transfers_total", {"method": "bridge", "outcome": "confirmed"}) == 2
     assert read("trunkline_call_setup_seconds_sum") == 0.8
     assert read("trunkline_first_audio_seconds_sum") == 0.5
     assert read("trunkline_tool_calls_total", {"tool": "end_call", "status": "ok"}) == 2
