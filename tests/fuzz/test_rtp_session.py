@@ -121,6 +121,7 @@ RTCP = [
 ]
 
 
+@pytest.mark.timeout(SECONDS + 120)
 def test_no_packet_breaks_a_session() -> None:
     rng = random.Random(SEED)
     end, stories, acts = time.monotonic() + SECONDS, 0, 0

@@ -44,9 +44,15 @@ class Caller(Rogue):
         return text.replace("c=IN IP4 127.0.0.1", "c=IN IP4 0.0.0.0") if self.old_hold else text
 
 
-def call_in(office: Office, *, manner: Manner = TALKING, server: dict[str, object] | None = None) -> Caller:
+def call_in(
+    office: Office,
+    *,
+    manner: Manner = TALKING,
+    server: dict[str, object] | None = None,
+    trunk: dict[str, object] | None = None,
+) -> Caller:
     """Start a gateway; return a caller that has not dialled."""
-    gateway = office.open(server={"sip": server or {}})
+    gateway = office.open(server={"sip": server or {}}, trunk=trunk)
     return office.stack.enter_context(Caller(gateway.sip, office.ports, called=NUMBER, manner=manner))
 
 
@@ -155,6 +161,23 @@ def test_keys_of_a_telephone_without_events_are_heard_as_tones(fake_office):
     phone.listen(0.5)
     phone.hang_up()
     assert "".join(key["digit"] for key in report(fake_office)["dtmf"]) == "159#"
+
+
+@pytest.mark.report("BR-140")
+def test_a_press_that_comes_as_info_as_event_and_as_tone_is_one_press(fake_office):
+    phone = call_in(fake_office, trunk={"inband_dtmf": True})
+    phone.call()
+    phone.listen(0.5)
+    for key in "5*":
+        phone.say(tones(key))
+        phone.press(key)
+        phone.dialog.cseq += 1
+        text = f"Signal= {key}\r\nDuration= 160\r\n"
+        phone._send_request("INFO", body=text, kind="application/dtmf-relay")
+        phone.listen(0.6)
+    assert phone.statuses("INFO") == [200, 200]
+    phone.hang_up()
+    assert "".join(key["digit"] for key in report(fake_office)["dtmf"]) == "5*"
 
 
 def tones(keys: str) -> Pcm:
