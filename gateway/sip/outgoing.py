@@ -10,6 +10,7 @@ other one gets its ACK and a BYE.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 from gateway.sip import in_dialog
@@ -72,7 +73,8 @@ class OutgoingCall(Call):
             kit=kit,
             changed=changed,
             state=CallState.CALLING,
-            policy=policy,
+            # Whom we called need prove nothing: a carrier answers no challenge in a call that it was sent.
+            policy=replace(policy, credentials=None),
         )
         if target.credentials is not None:
             self.authorizer.use(target.credentials)

@@ -5,9 +5,11 @@ import pytest
 from gateway.sip import events as sip
 from gateway.sip.errors import LocalProtocolError
 from gateway.sip.flow import Flow
+from gateway.sip.policy import PeerPolicy
 from gateway.sip.settings import UaSettings
-from tests.gateway.sip.out_rig import CONTACT, FIRST, SDP, SECOND, OutRig, answer, target
+from tests.gateway.sip.out_rig import CONTACT, CREDENTIALS, FIRST, SDP, SECOND, OutRig, answer, target
 from tests.gateway.sip.rig import ANSWER, OFFER, US, statuses
+from tests.gateway.sip.rig import invite as sip_invite
 
 
 @pytest.fixture
@@ -400,6 +402,16 @@ def test_a_reinvite_of_the_peer_in_a_call_of_ours_is_matched_and_answered_with_o
     assert rig.feed(rig.from_peer("ACK", 1)) == []
     assert (rig.ua.active_calls, rig.ua.dialogs) == (1, 1)
     assert statuses(rig.feed(rig.from_peer("OPTIONS", 0))) == [500]  # from now on it has to rise
+
+
+@pytest.mark.report("BR-017")
+def test_whom_we_called_is_asked_for_no_digest_though_its_callers_are(rig):
+    rig.ua.treat(lambda flow, called: PeerPolicy(credentials=CREDENTIALS))
+    rig.accepted()
+
+    assert statuses(rig.feed(rig.from_peer("INVITE", 1, body=OFFER))) == [100]
+    assert rig.events() == [sip.CallReoffered(rig.call, OFFER.encode())]
+    assert statuses(rig.feed(sip_invite())) == [401]
 
 
 def test_a_request_with_a_foreign_tag_is_not_in_the_call(rig):
