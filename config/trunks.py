@@ -121,7 +121,7 @@ class TrunkSettings(Section):
     srtp: Srtp = "optional"
     """Encrypted audio: off refuses it, optional takes it where it is offered, required takes nothing else."""
     max_calls: Annotated[Whole, Field(ge=1)] | None = None
-    """Calls at once on this trunk; one more is answered with 503. null leaves it to server.sip."""
+    """Calls at once on this trunk, in both directions; one more gets 503. null leaves it to server.sip."""
     symmetric_rtp: Literal["nat", "strict"] = "nat"
     """Whose audio is heard: strict is the host that the peer names; nat also one that really sends."""
     jitter_ms: JitterSettings = JitterSettings()

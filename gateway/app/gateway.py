@@ -117,6 +117,7 @@ class Gateway:
             pacer=self.pacer,
             clock=self.clock,
             on_media=self._media_done,
+            is_full=self._is_full,
         )
         services = Services(
             clock=self.clock,
@@ -126,7 +127,7 @@ class Gateway:
             ledger=MemoryLedger(),
             dialler=self.dialler,
         )
-        self.switchboard = Switchboard(self._plans(settings), _admission(settings), services)
+        self.switchboard = Switchboard(self._plans(settings), self._admission(settings), services)
         self.web = WebServer(create_app(self, self.metrics), settings.server.http.listen)
         self._listening = False
         self._watch()
@@ -255,7 +256,7 @@ class Gateway:
         except ScriptError as error:  # it was good when the settings were checked
             log.error("config.refused", problems=list(error.problems))  # noqa: TRY400 - it names them all
             return
-        self.switchboard.use(plans, _admission(settings))
+        self.switchboard.use(plans, self._admission(settings))
         self.line.use(trunks.entries(settings), trunks.line_settings(settings))
         self.registrar.use(settings.trunks)
         self.dialler.routes = self._routes(settings)
@@ -287,6 +288,13 @@ class Gateway:
 
     def _take(self, leg: CallLeg) -> None:
         self.switchboard.take(leg)
+
+    def _admission(self, settings: Settings) -> Admission:
+        limits = {name: trunk.max_calls for name, trunk in settings.trunks.items()}
+        return Admission(settings.server.sip.max_calls, limits, self.line.dialled_on)
+
+    def _is_full(self, trunk: str) -> bool:
+        return self.switchboard.is_full(trunk)
 
     def _routes(self, settings: Settings) -> TrunkRoutes:
         return TrunkRoutes(settings.trunks, self.registrar.contact, self.line.flows)
@@ -332,12 +340,6 @@ async def _listening(work: Coroutine[None, None, None], name: str) -> None:
 def _traces(settings: Settings) -> bool:
     """Whether SIP messages are kept: they lie in the folders of the recordings."""
     return settings.storage.sip_trace and settings.storage.recordings is not None
-
-
-def _admission(settings: Settings) -> Admission:
-    return Admission(
-        settings.server.sip.max_calls, {name: trunk.max_calls for name, trunk in settings.trunks.items()}
-    )
 
 
 def _ua_settings(settings: Settings) -> UaSettings:

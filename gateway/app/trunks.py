@@ -124,5 +124,6 @@ def _rules(trunk: TrunkSettings) -> PartyRules:
             trunk.country or "", [PrefixRule(rule.strip, rule.prefix) for rule in trunk.number_rules]
         ),
         order=tuple(_SOURCES[source] for source in trunk.caller_order),
+        trusted=trunk.trusted,
         headers=tuple(name.lower() for name in trunk.headers),
     )

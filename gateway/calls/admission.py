@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+
+
+def _none(trunk: str) -> int:
+    del trunk
+    return 0
 
 
 class Admission:
@@ -11,11 +16,17 @@ class Admission:
     Counts calls from :meth:`enter` to :meth:`leave`.
 
     Args:
-        limit: Calls at once over all trunks.
-        trunk_limits: Calls at once for a trunk; a trunk without an entry has only ``limit``.
+        limit: Calls at once from all trunks.
+        trunk_limits: Calls at once for a trunk, in both directions; a trunk without an entry has only
+            ``limit``.
+        dialled: Returns how many calls of ours a trunk carries: a peer counts its channels, whoever
+            called.
     """
 
-    def __init__(self, limit: int, trunk_limits: Mapping[str, int | None]) -> None:
+    def __init__(
+        self, limit: int, trunk_limits: Mapping[str, int | None], dialled: Callable[[str], int] = _none
+    ) -> None:
+        self._dialled = dialled
         self._limit = limit
         self._trunk_limits = trunk_limits
         self._trunks: Counter[str] = Counter()
@@ -26,8 +37,13 @@ class Admission:
         return self._trunks.total()
 
     def calls_on(self, trunk: str) -> int:
-        """Calls now on one trunk."""
-        return self._trunks[trunk]
+        """Calls now on one trunk, in both directions."""
+        return self._trunks[trunk] + self._dialled(trunk)
+
+    def is_full(self, trunk: str) -> bool:
+        """Whether a trunk carries as many calls as it may."""
+        limit = self._trunk_limits.get(trunk)
+        return limit is not None and self.calls_on(trunk) >= limit
 
     def adopt(self, former: Admission) -> None:
         """Go on counting the calls that ``former`` let in."""
@@ -40,10 +56,7 @@ class Admission:
             return "draining"
         if self.active >= self._limit:
             return "max_calls"
-        trunk_limit = self._trunk_limits.get(trunk)
-        if trunk_limit is not None and self._trunks[trunk] >= trunk_limit:
-            return "trunk_max_calls"
-        return ""
+        return "trunk_max_calls" if self.is_full(trunk) else ""
 
     def enter(self, trunk: str) -> None:
         self._trunks[trunk] += 1

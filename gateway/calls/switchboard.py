@@ -54,8 +54,12 @@ class Switchboard:
         return self._admission.active
 
     def calls_on(self, trunk: str) -> int:
-        """Calls now on one trunk."""
+        """Calls now on one trunk, in both directions."""
         return self._admission.calls_on(trunk)
+
+    def is_full(self, trunk: str) -> bool:
+        """Whether a trunk carries as many calls as it may."""
+        return self._admission.is_full(trunk)
 
     @property
     def draining(self) -> bool:

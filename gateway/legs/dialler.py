@@ -37,6 +37,11 @@ class Line(Signalling, Dialling, Protocol):
         ...
 
 
+def _never(trunk: str) -> bool:
+    del trunk
+    return False
+
+
 class TrunkDialler:
     """
     Satisfies :class:`gateway.legs.base.Dialler`.
@@ -48,6 +53,7 @@ class TrunkDialler:
         pacer: The process-wide clock.
         clock: Seconds, monotonic.
         on_media: Takes the figures of each leg's media when it is over.
+        is_full: Whether a trunk carries as many calls as it may.
     """
 
     def __init__(
@@ -59,7 +65,9 @@ class TrunkDialler:
         pacer: Pacer,
         clock: Callable[[], float],
         on_media: Callable[[MediaStatistics], None],
+        is_full: Callable[[str], bool] = _never,
     ) -> None:
+        self._is_full = is_full
         self.routes = routes
         self._line = line
         self._pool = pool
@@ -76,6 +84,8 @@ class TrunkDialler:
         route = self._route(caller.trunk, trunk)
         if route is None:
             raise CannotDial("no_route", "no trunk takes calls of ours; give one an address")
+        if self._is_full(route.trunk):
+            raise CannotDial("overloaded", f"the trunk {route.trunk} carries its max_calls")
         try:
             target = await route.target(destination, Identity(number, caller.caller))
         except Unroutable as error:

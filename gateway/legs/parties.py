@@ -13,7 +13,7 @@ from typing import Final
 from gateway.legs.numbers import NumberPlan, TelephoneNumber
 from gateway.sip.identity import CallerSource, Diversion, Identity, identity_of
 from gateway.sip.message import Request
-from gateway.sip.party import Party, clean
+from gateway.sip.party import Party, clean, parse_party
 
 FORWARDED_FROM: Final = "forwarded_from"
 """Parameter: who forwarded the call, the most recent first, separated by a comma and a blank."""
@@ -28,6 +28,8 @@ class PartyRules:
     plan: NumberPlan = field(default_factory=NumberPlan)
     order: tuple[CallerSource, ...] = (CallerSource.FROM,)
     """Where the caller is looked for."""
+    trusted: bool = False
+    """Whether the peer vouches for what it says of caller and called."""
     headers: tuple[str, ...] = ()
     """Headers that become parameters, their names in lower case."""
 
@@ -51,11 +53,11 @@ def describe(request: Request, rules: PartyRules, *, registered_as: str = "") ->
         request: As the parser accepted it.
         rules: Of the trunk that it came from.
         registered_as: The user whose registered contact was called. The Request-URI then names only
-            that contact, and whom the caller dialled stands in To.
+            that contact; whom the caller dialled stands in P-Called-Party-ID of a trusted trunk, else in To.
     """
     identity = identity_of(request)
     caller = identity.caller(rules.order)
-    called = identity.to if registered_as else identity.called
+    called = _dialled(request, identity, rules) if registered_as else identity.called
     from_number = _number(caller, rules.plan)
     to_number = _number(called, rules.plan)
     parameters = {
@@ -75,6 +77,17 @@ def describe(request: Request, rules: PartyRules, *, registered_as: str = "") ->
         to_number.best or registered_as,
         {name: value for name, value in parameters.items() if value},
     )
+
+
+def _dialled(request: Request, identity: Identity, rules: PartyRules) -> Party:
+    """Return whom the caller of a registered contact dialled (RFC 7315, section 4.2)."""
+    written = request.headers.get("P-Called-Party-ID")
+    if written is not None and rules.trusted:
+        try:
+            return parse_party(written)[0]
+        except ValueError:
+            return identity.to
+    return identity.to
 
 
 def _number(party: Party | None, plan: NumberPlan) -> TelephoneNumber:

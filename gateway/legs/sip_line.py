@@ -102,6 +102,8 @@ class SipLine:
         self._on_leg = on_leg
         self._on_media = on_media
         self._legs: dict[str, SipLeg] = {}
+        self._dialled: dict[str, str] = {}
+        """The trunk of each call of ours."""
         self._asked: dict[str, Callable[[sip.RequestAnswered], None]] = {}
         self._trace = SipTrace(_forget) if trace is None else trace
         self.trunks = trunks
@@ -192,11 +194,16 @@ class SipLine:
     def invite(self, leg: SipLeg, target: Target, sdp: bytes) -> str:
         call = self._ua.invite(target, sdp, now=self._clock())
         self._legs[call] = leg  # before the first event of it
+        self._dialled[call] = leg.info.trunk
         # Its id is the caller's with an ending: it is a part of the caller's story.
         whose = leg.info.id.partition("-")[0]
         self._trace.bind(call, self._ua.call_id(call), whose, now=self._clock())
         self.endpoint.settle()
         return call
+
+    def dialled_on(self, trunk: str) -> int:
+        """Calls of ours now over one trunk."""
+        return sum(each == trunk for each in self._dialled.values())
 
     def media_host(self, flow: Flow) -> str:
         return self.endpoint.media_host(flow)
@@ -221,6 +228,7 @@ class SipLine:
                     answered(event)
             case sip.CallEnded():
                 self._trace.release(event.call, now=self._clock())
+                self._dialled.pop(event.call, None)
                 leg = self._legs.pop(event.call, None)
                 if leg is not None:
                     leg.handle(event)

@@ -20,6 +20,21 @@ def test_a_full_trunk_does_not_hurt_another():
     assert admission.refusal("b") == ""
 
 
+def test_calls_of_ours_take_a_trunks_channels_as_well():
+    dialled = {"a": 1}
+    admission = Admission(10, {"a": 2}, lambda trunk: dialled.get(trunk, 0))
+    assert not admission.is_full("a")
+
+    admission.enter("a")
+    assert admission.calls_on("a") == 2
+    assert admission.is_full("a")
+    assert admission.refusal("a") == "trunk_max_calls"
+    assert not admission.is_full("b")
+
+    dialled.clear()
+    assert admission.refusal("a") == ""
+
+
 def test_draining_refuses_everybody():
     admission = Admission(10, {})
     admission.draining = True

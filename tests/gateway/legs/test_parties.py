@@ -156,6 +156,17 @@ def test_of_a_registered_contact_the_called_is_whom_the_caller_dialled():
     assert parties(uri="sip:t0k3n@192.0.2.1", to="<sip:pbx.example>", registered_as="200").called == "200"
 
 
+def test_a_trusted_registrar_says_itself_whom_the_caller_dialled():
+    request = {"uri": "sip:t0k3n@192.0.2.1", "to": "<sip:+12025550199@pbx>", "registered_as": "200"}
+    header = "P-Called-Party-ID: <sip:+12025550100@pbx;user=phone>"
+    assert parties(header, rules=PartyRules(trusted=True), **request).called == "+12025550100"
+    assert parties(header, rules=PartyRules(), **request).called == "+12025550199"
+    assert (
+        parties("P-Called-Party-ID: <broken", rules=PartyRules(trusted=True), **request).called
+        == "+12025550199"
+    )
+
+
 def test_configured_headers_become_parameters_without_what_could_break_a_line():
     rules = PartyRules(headers=("x-account-id", "x-missing"))
     found = parties("X-Account-ID: 4711\x01", "x-account-id: 4712", "X-Other: 1", rules=rules)

@@ -9,6 +9,7 @@ from config.models import Settings
 from config.trunks import TrunkSettings
 from gateway.app import trunks as wiring
 from gateway.calls.routing import Routed, Router
+from gateway.legs.base import CallInfo
 from gateway.legs.refusal import Refusal
 from gateway.legs.sip_line import LineSettings, SipLine
 from gateway.legs.trunks import TrunkTable
@@ -17,6 +18,7 @@ from gateway.net.ports import PortPool
 from gateway.net.sip_endpoint import EndpointSettings
 from gateway.sip.flow import Flow
 from gateway.sip.settings import UaSettings
+from gateway.sip.target import Target
 from gateway.sip.ua import UserAgent
 from tests.kit import sip_text
 
@@ -241,6 +243,29 @@ def test_a_caller_cannot_choose_the_trunk_with_a_header():
     house.line.trunks.set_contact("pbx", "t0k3n")
     assert house.call(uri="sip:t0k3n@192.0.2.1", host="198.51.100.9") == 403
     assert house.call(uri="sip:t0k3n@192.0.2.1", to="<sip:+12025550100@pbx>").called == "+12025550100"
+
+
+class Dialled:
+    """As much of a leg as the line needs of one that it has dialled."""
+
+    info = CallInfo("1-a", "+12025550100", "+12025551234", "pbx")
+
+    def handle(self, event):
+        self.heard = event
+
+
+def test_a_call_of_ours_counts_for_its_trunk_until_it_is_over():
+    house = House(address=f"sip:{HOST}")
+    flow = Flow("udp", (HOST, 5060), ("192.0.2.1", 5060))
+    target = Target(uri=f"sip:+12025551234@{HOST}", from_="<sip:+12025550100@gw>", flows=(flow,))
+    leg = Dialled()
+    house.line.invite(leg, target, SDP.encode())
+    assert (house.line.dialled_on("pbx"), house.line.dialled_on("other")) == (1, 0)
+
+    invite = sip_text.read(house.ua.to_send()[-1].data)
+    house.receive(sip_text.respond(invite, 486, "Busy Here", tag="b"))
+    assert leg.heard.status == 486
+    assert house.line.dialled_on("pbx") == 0
 
 
 def test_a_challenge_to_our_bye_is_answered_with_the_trunks_credentials():
