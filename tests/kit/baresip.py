@@ -51,10 +51,11 @@ module_app menu.so
 
 class Baresip(Process):
     """
-    One baresip that calls at once.
+    One baresip that calls at once, or answers every call.
 
     Args:
-        uri: Whom it calls, such as ``sip:reception@127.0.0.1:5060``; ``;transport=tcp`` works.
+        uri: Whom it calls, such as ``sip:reception@127.0.0.1:5060``; ``;transport=tcp`` works. ``None``
+            lets it wait at ``sip:baresip@`` and :attr:`sip`, and answer.
         folder: An empty folder for its configuration and recordings.
         words: What it says from the answer on.
         seconds: When it ends by itself.
@@ -66,7 +67,7 @@ class Baresip(Process):
 
     def __init__(
         self,
-        uri: str,
+        uri: str | None,
         ports: Ports,
         folder: Path,
         *,
@@ -95,10 +96,12 @@ class Baresip(Process):
         config += f"sip_certificate {certificate}\n" if certificate else ""
         (folder / "config").write_text(config)
         encryption = f";mediaenc={mediaenc}" if mediaenc else ""
-        account = f"<sip:baresip@127.0.0.1>;regint=0;audio_codecs=PCMU{encryption}\n"
+        account = f"<sip:baresip@127.0.0.1>;regint=0;audio_codecs=PCMU{encryption}"
+        account += "\n" if uri else ";answermode=auto\n"
         (folder / "accounts").write_text(account)
         (folder / "contacts").touch()
-        command = ["baresip", "-f", str(folder), "-e", f"/dial {uri}", "-t", str(seconds)]
+        dial = ["-e", f"/dial {uri}"] if uri else []
+        command = ["baresip", "-f", str(folder), *dial, "-t", str(seconds)]
         super().__init__(command, folder / "baresip.log")
 
     def wait_for(self, pattern: str, timeout: float) -> None:

@@ -17,6 +17,7 @@ from tests.kit.hear import hear
 from tests.kit.office import NUMBER, Office, recording
 from tests.kit.secure_phone import SUITES, SecurePhone
 from tests.kit.udp import udp
+from tests.peers.test_trunk_command import steps, trunkline, write
 
 pytestmark = pytest.mark.peers
 
@@ -260,3 +261,19 @@ def test_an_answer_without_keys_to_a_protected_offer_ends_the_call(fake_office) 
     phone.call()
     phone.wait_for_bye(5)
     assert not phone.heard().any()
+
+
+@pytest.mark.parametrize(("takes", "good"), [("srtp-mand", True), ("", False)])
+def test_a_call_of_ours_is_protected_where_the_trunk_requires_it(ports, tmp_path, takes, good) -> None:
+    folder = tmp_path / "baresip"
+    with Baresip(None, ports, folder, words=sound.utterance(1, 3.0), mediaenc=takes) as baresip:
+        baresip.wait_for("baresip is ready", 10)
+        file = write(tmp_path, ports, address=f"sip:127.0.0.1:{baresip.sip[1]}", srtp="required")
+        to = f"sip:baresip@127.0.0.1:{baresip.sip[1]}"
+        code, output = trunkline("test", "pbx", "--config", str(file), "--call", to)
+        assert (code == 0) is good, output
+        if good:
+            assert re.search(r"answered after .*; 1[0-9]{2} packets of audio", steps(output)["call"])
+            assert "SRTP is Enabled (cryptosuite=AEAD_AES_256_GCM)" in baresip.log
+        else:
+            assert "488" in steps(output)["call"]
