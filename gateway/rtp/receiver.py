@@ -108,6 +108,7 @@ class StreamReceiver:
         self._filled = 0
         self._first_at: float | None = None
         self._origin = 0.0  # when position 0 was due at the earliest
+        self._settled_at = 0.0  # when that is known well enough
 
     @property
     def ssrc(self) -> int | None:
@@ -215,6 +216,7 @@ class StreamReceiver:
     def _begin(self, packet: RtpPacket, now: float) -> None:
         if self._first_at is None:
             self._first_at = self._origin = now
+            self._settled_at = now + _SETTLING_S
         else:
             self.changes += 1
         self._candidate = None
@@ -251,7 +253,7 @@ class StreamReceiver:
             late_s = delay.note(self._media + ahead, now)
             wait_s = delay.target - late_s
             self._quiet = False
-            if not late_s and now - self._first_at < _SETTLING_S:  # type: ignore[operator] # set with the stream
+            if not late_s and now < self._settled_at:
                 self._settle()
         else:
             payload = b""

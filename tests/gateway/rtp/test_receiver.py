@@ -335,14 +335,26 @@ def journey(seed: int, *, loss: float, jitter_ms: float, twice: float, packets: 
 
 
 def listen(arrivals, *, until: float) -> tuple[StreamReceiver, list[AudioFrame]]:
-    """Deliver packets when they arrive, with a tick every 20 ms, as a media stream does."""
+    """
+    Deliver packets when they arrive, with a tick every 20 ms, as a media stream does.
+
+    No packet is held back longer than the longest wait and a tick.
+    """
     receiver, frames, tick = StreamReceiver(), [], 100.01
+    came: dict[int, float] = {}
+
+    def hand_out(ready, now: float) -> None:
+        for frame in ready:
+            assert not frame.payload or now - came[id(frame.payload)] <= 0.2205
+            frames.append(frame)
+
     for now, packet in [*arrivals, (until, None)]:
         while tick <= now:
-            frames += receiver.expire(tick) or receiver.fill(tick)
+            hand_out(receiver.expire(tick) or receiver.fill(tick), tick)
             tick += 0.02
         if packet is not None:
-            frames += receiver.receive(packet, now, is_audio=True)
+            came.setdefault(id(packet.payload), now)
+            hand_out(receiver.receive(packet, now, is_audio=True), now)
     return receiver, frames
 
 
@@ -369,6 +381,12 @@ def test_on_any_network_nothing_is_out_of_order_twice_or_unaccounted_for(
     assert len(order) + buffer.late + buffer.duplicates + receiver.discarded + receiver.repeated == len(
         arrivals
     )
+    assert sum(frame.duration_ms for frame in frames) == receiver.position_ms
+    made_up = sum(8 * frame.duration_ms for frame in frames if not frame.payload)
+    assert 8 * receiver.position_ms == 160 * len(order) + made_up
+    silent_at_the_end = receiver._filled  # nothing came any more that could say what it was
+    silent = receiver.shortened + receiver.lengthened + silent_at_the_end
+    assert abs(made_up - receiver.concealed) <= silent
     time_ms = (107 - arrivals[0][0]) * 1000
     ahead_ms = frames[-1].at_ms + frames[-1].duration_ms - time_ms
     assert -280 <= ahead_ms <= 520
@@ -389,7 +407,7 @@ def test_half_an_hour_of_loss_and_jitter_has_its_length_at_the_end() -> None:
 def test_after_a_bad_minute_the_wait_is_short_again() -> None:
     bad = journey(1, loss=0.05, jitter_ms=190, twice=0.0, packets=500)
     calm = [
-        (100 + number * 0.02, RtpPacket(0, False, number, number * 160, 1, b"x" * 160))
+        (100 + number * 0.02, RtpPacket(0, False, number, number * 160, 1, bytes(bytearray(160))))
         for number in range(500, 3000)
     ]
     receiver, frames = listen([*bad, *calm], until=160.0)
