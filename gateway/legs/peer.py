@@ -373,7 +373,7 @@ def by_listener(settings: TrunkSettings, flows: tuple[Flow, ...]) -> tuple[Flow,
     if listen is None:
         return flows
     return tuple(
-        replace(flow, local=(flow.local[0] if is_wildcard(listen.host) else listen.host, listen.port))
+        replace(flow, local=(flow.local[0] if is_wildcard(listen.host) else listen.host, listen.port), id=0)
         if flow.transport == listen.transport
         else flow
         for flow in flows
