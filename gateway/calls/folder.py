@@ -128,14 +128,16 @@ def _repair(folder: Path, draft: Path) -> None:
     record = json.loads(draft.read_text(encoding="utf-8"))
     if not isinstance(record, dict):
         raise ValueError("no record")  # noqa: TRY004 - a value of a file, not a type of ours
+    whole = folder / AUDIO
     part = folder / (AUDIO + PART)
-    if part.exists():
-        samples, rate = mend(part)
+    audio = part if part.exists() else whole
+    if audio.exists():
+        samples, rate = mend(audio)
         if samples:
-            part.rename(folder / AUDIO)
+            audio.rename(whole)
             record["audio"] = audio_entry(samples, rate)
         else:
-            part.unlink()
+            audio.unlink()
     record["reason"] = "crash"
     record["recording_failed"] = "the gateway was killed"
     _write_record(folder, record)

@@ -154,6 +154,21 @@ def test_after_a_kill_the_unfinished_file_can_be_played_and_the_next_start_finis
 
 
 @pytest.mark.report("BR-178")
+def test_a_kill_between_the_two_names_is_repaired_as_well(tmp_path):
+    recording = CallRecording(tmp_path, start())
+    speak(recording, 0.0, 4.0)
+    recording.flush()
+    audio, _ = finish(recording, tmp_path, 4.0)
+    folder = tmp_path / "c-1"
+    (folder / "call.json").rename(folder / "call.json.part")
+
+    assert repair(tmp_path) == ["c-1"]
+    record = json.loads((folder / "call.json").read_text())
+    assert record["audio"]["seconds"] == len(audio) / RATE == 4.0
+    assert soundfile.info(folder / "call.flac").frames == 4 * RATE
+
+
+@pytest.mark.report("BR-178")
 def test_a_recording_that_goes_on_is_not_taken_for_one_that_was_killed(tmp_path):
     recording = CallRecording(tmp_path, start())
     speak(recording, 0.0, 4.0)
