@@ -132,6 +132,15 @@ class Metrics:
             "outcome",
         )
         self._barge_ins = self._counter("trunkline_barge_ins", "Times that a caller interrupted the agent.")
+        self._count_media()
+        self._dropped = self._counter(
+            "trunkline_events_dropped", "Events that a slow listener lost.", "listener"
+        )
+        self._watched = _Watched()
+        self.registry.register(self._watched)
+        ProcessCollector(registry=self.registry)  # open fds, resident memory, CPU seconds
+
+    def _count_media(self) -> None:
         rtp = self._counter("trunkline_rtp_packets", "RTP packets of finished calls.", "direction")
         self._rtp_in, self._rtp_out = rtp.labels("in"), rtp.labels("out")
         self._rtp_lost = self._counter("trunkline_rtp_packets_lost", "RTP packets that never came.")
@@ -168,12 +177,6 @@ class Metrics:
             "trunkline_playout_underruns",
             "Times that the agent's audio came too late to go on without a pause.",
         )
-        self._dropped = self._counter(
-            "trunkline_events_dropped", "Events that a slow listener lost.", "listener"
-        )
-        self._watched = _Watched()
-        self.registry.register(self._watched)
-        ProcessCollector(registry=self.registry)  # open fds, resident memory, CPU seconds
 
     def _counter(self, name: str, about: str, *labels: str) -> Counter:
         return Counter(name, about, labels, registry=self.registry)
