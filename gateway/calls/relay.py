@@ -160,6 +160,9 @@ class Relay:
                 case HoldChanged(held):
                     log.info("call.hold", held=held, by="caller" if leg is self.caller else "callee")
                     towards.flush()
+                case HoldExpired(held_ms):
+                    log.warning("call.hold_expired", held_ms=held_ms)
+                    await leg.hang_up()
                 case MediaLost():
                     await self._lost(leg)
                 case HoldExpired():

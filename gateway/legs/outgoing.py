@@ -35,7 +35,7 @@ class Dialling(Protocol):
 
 class OutgoingLeg(SipLeg):
     """
-    A call of ours; made by :meth:`gateway.legs.sip_line.SipLine.dial`, which says what it needs.
+    A call of ours; made by :class:`gateway.legs.dialler.TrunkDialler`, with what any SIP leg needs.
 
     It is born without a line: :meth:`call` sends the INVITE.
     """
@@ -81,7 +81,7 @@ class OutgoingLeg(SipLeg):
 
     def _progressed(self, event: sip.CallProgressed) -> None:
         """Take a 18x; one with a description lets us hear the far end already (RFC 3960)."""
-        if event.sdp is not None and self._description.media is None:
+        if event.sdp is not None:  # also of another place that rings now
             try:
                 self._start(self._description.accept(event.sdp))
             except (SdpError, NotAcceptable) as error:

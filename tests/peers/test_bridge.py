@@ -69,6 +69,14 @@ class Scene:
         self.phone.until(back, 10, "ports, tasks and descriptors")
 
 
+WARM = {
+    "tools": {
+        "transfer_call": {"enabled": True, "numbers": [{"number": SALES, "label": "Sales", "mode": "warm"}]}
+    }
+}
+BRIEFING = recording("one_moment")
+
+
 @contextmanager
 def scene(
     office: Office,
@@ -197,6 +205,7 @@ def test_the_caller_hears_ringing_meanwhile(fake_office):
 def test_early_media_takes_the_place_of_our_ringing(fake_office):
     with scene(fake_office, plan=((0.0, 183), (4.0, 200))) as call:
         call.ask_for_sales()
+        call.colleague.listen(0.3)
         call.colleague.say(COLLEAGUE_SAYS)
         call.phone.until_heard(COLLEAGUE_SAYS, 4, "the far end's own announcement")
         assert not call.colleague.acknowledged
@@ -293,4 +302,57 @@ def test_an_agent_who_cannot_be_reached_hands_over_by_a_call_of_ours(fake_office
         call.colleague.hang_up()
         call.phone.wait_for_bye(5)
         assert call.record()["reason"] == "unavailable_transferred"
+        call.nothing_is_left()
+
+
+def test_a_colleague_who_accepts_is_joined_with_the_caller(office):
+    with scene(office, script="warm", agent=WARM) as call:
+        call.ask_for_sales()
+        call.colleague.until_answered()
+        call.colleague.until_heard(BRIEFING, 10, "the briefing")
+        assert not hear(BRIEFING, call.phone.heard()).whole
+        call.colleague.press("1")
+        call.colleague.listen(0.3)
+        call.talk()
+        call.colleague.hang_up()
+        call.phone.wait_for_bye(5)
+        assert [step[:2] for step in call.steps()] == [
+            ("requested", ""),
+            ("announced", ""),
+            ("redirecting", "warm"),
+            ("confirmed", "warm"),
+        ]
+        spoken = [(each["who"], each.get("to")) for each in call.record()["transcript"]]
+        assert spoken == [("agent", "caller"), ("agent", "colleague")]
+        call.nothing_is_left()
+
+
+@pytest.mark.parametrize("how", ["key", "hang up", "silence"])
+def test_a_colleague_who_does_not_accept_gives_the_caller_back(fake_office, how):
+    agent = {**WARM, "transfer": {"decide_s": 4.0 if how == "silence" else 60.0}}
+    with scene(fake_office, script="warm", agent=agent) as call:
+        call.ask_for_sales()
+        call.colleague.until_answered()
+        call.colleague.until_heard(BRIEFING, 10, "the briefing")
+        if how == "key":
+            call.colleague.press("2")
+        elif how == "hang up":
+            call.colleague.hang_up()
+        call.phone.until_heard(APOLOGY, 10, "the agent again")
+        if how != "hang up":
+            call.colleague.wait_for_bye(5)
+        call.phone.hang_up()
+        reason = {"key": "declined", "hang up": "hung_up", "silence": "no_decision"}[how]
+        assert call.steps()[-1] == ("failed", "warm", reason)
+        call.nothing_is_left()
+
+
+def test_the_caller_of_a_warm_transfer_hears_that_somebody_is_still_there(fake_office, tmp_path):
+    music = sound.write(tmp_path / "hold.wav", COLLEAGUE_SAYS)
+    agent = {**WARM, "transfer": {"hold": str(music)}}
+    with scene(fake_office, script="warm", agent=agent) as call:
+        call.ask_for_sales()
+        call.phone.until_heard(COLLEAGUE_SAYS, 8, "the music")
+        call.phone.hang_up()
+        call.colleague.wait_for(lambda message: message.method in {"CANCEL", "BYE"}, 5, "the end")
         call.nothing_is_left()

@@ -5,7 +5,15 @@ import asyncio
 import pytest
 
 from gateway.calls.relay import OneWay, Relay
-from gateway.legs.base import DtmfReceived, HoldChanged, HungUp, MediaLost, MediaResumed, TransferRequested
+from gateway.legs.base import (
+    DtmfReceived,
+    HoldChanged,
+    HoldExpired,
+    HungUp,
+    MediaLost,
+    MediaResumed,
+    TransferRequested,
+)
 from gateway.media.g711 import PCMA_TO_PCMU
 from providers.types import PCMA, PCMU
 from tests.gateway.calls.doubles import HandLeg
@@ -141,6 +149,15 @@ async def test_one_silent_side_may_be_muted_and_two_are_nobody():
 
         assert pair.run.done()
         assert len(pair.caller.hung_up) + len(pair.callee.hung_up) == 1
+
+
+async def test_nobody_is_held_for_ever():
+    async with Pair() as pair:
+        pair.callee.happened.put(HoldExpired(1_800_000))
+        await settle()
+
+        assert pair.callee.gone
+        assert pair.run.done()
 
 
 async def test_a_wish_to_transfer_is_for_the_owner():

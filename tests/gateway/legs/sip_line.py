@@ -105,6 +105,10 @@ class Line:
                 await asyncio.sleep(0)
             self.leg.handle(sip.CallConfirmed("c1", answer))
 
+    @property
+    def media_port(self):
+        return self._lease.port
+
     async def hears(self, byte):
         """Wait for a packet full of one byte."""
         async with asyncio.timeout(5):
