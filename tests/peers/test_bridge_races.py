@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
+
 import pytest
 
 from tests.kit import sip_text
-from tests.kit.colleague import Colleague
+from tests.kit.colleague import Colleague, together
 from tests.kit.udp import udp
-from tests.peers.test_bridge import Scene, scene
+from tests.peers.test_bridge import BRIDGE, Scene, scene
 
 pytestmark = pytest.mark.peers
 
@@ -99,3 +102,43 @@ def test_the_audio_follows_the_answer_of_the_200_not_that_of_the_183(fake_office
         call.colleague.until_answered()
         call.talk()
         end(call)
+
+
+@pytest.mark.report("BR-037")
+def test_a_trunk_that_asks_for_a_digest_gets_it_in_the_same_call(fake_office):
+    with Colleague(fake_office.ports, plan=()) as colleague:
+        account = {"username": "gw", "password": "correct horse"}
+        trunk = {"address": colleague.address, "trusted": True, **account}
+        gateway = fake_office.open("handover", trunk=trunk, agent=BRIDGE)
+        phone = fake_office.phone(gateway)
+        with together(phone, colleague):
+            call = Scene(fake_office, colleague, gateway, phone)
+            call.ask_for_sales()
+            first = colleague.invite
+            answer(
+                colleague,
+                407,
+                ("Proxy-Authenticate", 'Digest realm="carrier", nonce="n1", algorithm=SHA-256, qop="auth"'),
+                ("Proxy-Authenticate", 'Digest realm="carrier", nonce="n2", algorithm=MD5, qop="auth"'),
+            )
+            colleague.invite, colleague.plan = None, ((0.0, 180), (0.3, 200))
+            second = colleague.wait_for(lambda message: message["proxy-authorization"], 5, "credentials")
+            refused = colleague.wait_for(lambda message: message.method == "ACK", 5, "the ACK of the 407")
+            colleague.acknowledged = False
+            colleague.until_answered()
+            call.talk()
+            end(call)
+
+    assert first is not None
+    assert (refused["via"], refused.cseq) == (first["via"], first.cseq)
+    assert (second["call-id"], second["from"], second["to"]) == (first["call-id"], first["from"], first["to"])
+    assert (second.cseq, second["via"] == first["via"]) == (first.cseq + 1, False)
+    said = dict(re.findall(r'(\w+)="?([^",]+)"?', second["proxy-authorization"]))
+    assert (said["algorithm"], said["nonce"], said["nc"]) == ("SHA-256", "n1", "00000001")
+    one = sha256(f"gw:carrier:{account['password']}")
+    two = sha256(f"INVITE:{second.start.split()[1]}")
+    assert said["response"] == sha256(f"{one}:n1:{said['nc']}:{said['cnonce']}:auth:{two}")
+
+
+def sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
