@@ -1,9 +1,11 @@
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from gateway.legs.numbers import NumberPlan
 from gateway.legs.parties import PartyRules, describe
 from gateway.sip.identity import DEFAULT_ORDER, CallerSource
-from gateway.sip.parser import parse_message
+from gateway.sip.parser import ParseError, parse_message
 
 HISTORY = (
     "History-Info: <sip:+12025550133@x?Reason=SIP%3Bcause%3D302>;index=1, <sip:+12025550100@gw>;index=1.1"
@@ -25,7 +27,7 @@ def invite(*headers, uri="sip:+12025550100@gw.example.com", from_="<sip:+1202555
         "",
         "",
     ]
-    return parse_message("\r\n".join(lines).encode(), stream=False)
+    return parse_message("\r\n".join(lines).encode("utf-8", "surrogateescape"), stream=False)
 
 
 def parties(*headers, rules=TRUSTED, registered_as="", **request):
@@ -165,6 +167,34 @@ def test_a_trusted_registrar_says_itself_whom_the_caller_dialled():
         parties("P-Called-Party-ID: <broken", rules=PartyRules(trusted=True), **request).called
         == "+12025550199"
     )
+
+
+PIECES = st.lists(
+    st.sampled_from(
+        ["<", ">", "sip:", "tel:", "+1202", "٣", "%", "%00", "%ff", "\udcff", ";", "ext", "=", "0", "@",
+         "x", " ", '"', ",", "(0)", "phone-context", "anonymous", "?", "Reason=", "\u202e", "：", "//"]
+    ),
+    max_size=12,
+).map("".join)  # fmt: skip
+
+
+@given(st.lists(PIECES, min_size=6, max_size=6), st.sampled_from(["", "DE", "US", "IT"]))
+@settings(max_examples=100, deadline=None)
+def test_whatever_an_invite_says_is_read_without_an_error_into_text_that_can_be_stored(pieces, country):
+    names = ("P-Asserted-Identity", "Diversion", "History-Info", "P-Called-Party-ID", "X-Note")
+    headers = [f"{name}: {piece}" for name, piece in zip(names, pieces, strict=False)]
+    from_ = f"<sip:{pieces[5]}@x>;tag=1"
+    rules = PartyRules(NumberPlan(country), DEFAULT_ORDER, trusted=True, headers=("x-note",))
+    for registered_as in ("", "200"):
+        try:
+            request = invite(*headers, from_=from_)
+        except ParseError:
+            request = invite(*headers)
+        found = describe(request, rules, registered_as=registered_as)
+        for text in (found.caller, found.called, *found.parameters.values()):
+            text.encode()
+            assert "\x00" not in text
+            assert "\n" not in text
 
 
 def test_configured_headers_become_parameters_without_what_could_break_a_line():
