@@ -84,3 +84,12 @@ class OutRig(Rig):
             ("Contact", "<sip:bob@198.51.100.7:5070>"),
         ]
         return sip_text.write(f"{method} sip:192.0.2.10 SIP/2.0", headers, body)
+
+
+NOTHING = (0, 0, 0, None)
+
+
+def idle(rig: OutRig) -> tuple[int, int, int, float | None]:
+    """Let every timer run out; return what is left, :data:`NOTHING` where nothing is."""
+    rig.advance(rig.now + 200.0)
+    return rig.ua.active_calls, rig.ua.dialogs, rig.ua.transactions, rig.ua.next_timeout()
