@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -41,10 +42,11 @@ def rtp(
 
 
 def write_audio(
-    path: Path, pcm: Pcm, *, codec: str = "PCMU", ssrc: int = 0x51515151, ptime_ms: int = 20
+    path: Path, pcm: Pcm, *, codec: str = "PCMU", ssrc: int | None = None, ptime_ms: int = 20
 ) -> Path:
     """Write audio as one RTP stream, which SIPp sends at the times that the file says."""
     data, size = encode(pcm, codec), FRAME * ptime_ms // 20
+    stream = secrets.randbits(32) if ssrc is None else ssrc
     return write(
         path,
         (
@@ -55,7 +57,7 @@ def write_audio(
                     kind=PAYLOAD_TYPES[codec],
                     sequence=number + 1,
                     timestamp=number * size,
-                    ssrc=ssrc,
+                    ssrc=stream,
                     marker=number == 0,
                 ),
             )
@@ -64,9 +66,9 @@ def write_audio(
     )
 
 
-def write_keys(path: Path, keys: str, *, kind: int = 101, ssrc: int = 0x51515151) -> Path:
+def write_keys(path: Path, keys: str, *, kind: int = 101, ssrc: int | None = None) -> Path:
     """Write keys as RFC 4733 events: 120 ms each with the end three times, a new one each 300 ms."""
-    packets = []
+    packets, stream = [], secrets.randbits(32) if ssrc is None else ssrc
     for index, key in enumerate(keys):
         for number in range(8):
             length = min(number + 1, 6) * FRAME
@@ -76,7 +78,7 @@ def write_keys(path: Path, keys: str, *, kind: int = 101, ssrc: int = 0x51515151
                 kind=kind,
                 sequence=index * 8 + number + 1,
                 timestamp=index * 2400,
-                ssrc=ssrc,
+                ssrc=stream,
                 marker=number == 0,
             )
             packets.append((index * 0.3 + number * 0.02, packet))

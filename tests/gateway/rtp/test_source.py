@@ -107,6 +107,13 @@ def test_the_stream_of_the_call_before_on_this_port_is_never_heard(signalled) ->
     assert send(lock, signalled, 3) == 3  # the same telephone in its next call
 
 
+def test_a_telephone_whose_ssrc_never_changes_is_heard_again_after_a_second() -> None:
+    lock = lock_of(SIGNALLED, barred=99)
+    assert send(lock, SIGNALLED, 3, ssrc=99, now=0.5) == 0
+    assert send(lock, STRAY, 3, ssrc=99, now=1.5) == 0
+    assert send(lock, SIGNALLED, 3, first=150, ssrc=99, now=1.5) == 3
+
+
 def test_a_stream_that_moves_takes_the_lock_with_it() -> None:
     lock = lock_of()
     assert send(lock, SIGNALLED, 3) == 3
