@@ -17,6 +17,7 @@ from config.transfers import TrunkTransfer
 Codec = Literal["PCMU", "PCMA"]
 Srtp = Literal["off", "optional", "required"]
 CallerSource = Literal["pai", "rpid", "from"]
+NumberFormat = Literal["plus", "digits", "national"]
 
 # pydantic warns of a field named as something of its metaclass, ABCMeta.register; nobody calls that here.
 warnings.filterwarnings("ignore", message='Field name "register"', category=UserWarning)
@@ -146,6 +147,10 @@ class TrunkSettings(Section):
     """Country of numbers without a country code, such as DE; null leaves them as they are."""
     number_rules: tuple[NumberRule, ...] = ()
     """Prefixes that this peer writes in its own way, tried before country."""
+    number_format: NumberFormat = "plus"
+    """How we write the numbers that we call: +49301234, its digits 49301234, or as in country: 0301234."""
+    dial_prefix: DialledPrefix = ""
+    """What stands in front of a number that we call, such as "0" for an outside line."""
     from_user: UserPart | None = None
     """The user part of our calls' From; null takes the user of register, else the number that was called."""
     from_host: HostPart | None = None
@@ -200,6 +205,12 @@ class TrunkSettings(Section):
             )
         if self.qualify_s is not None and self.peer is None:
             raise invalid("qualify_s has nobody to ask", "add address: sip:HOST")
+        return self
+
+    @model_validator(mode="after")
+    def _national_numbers_have_a_nation(self) -> TrunkSettings:
+        if self.number_format == "national" and self.country is None:
+            raise invalid("number_format: national is that of no country", "add country: DE, or yours")
         return self
 
     @model_validator(mode="after")

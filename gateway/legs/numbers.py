@@ -95,6 +95,27 @@ class NumberPlan:
         return _international("+" + digits[2:], certain=False) if digits.startswith("00") else ""
 
 
+def as_dialled(number: str, form: str, country: str) -> str:
+    """
+    Write a number as a peer wants to be called.
+
+    Args:
+        number: E.164 with its plus; anything else is returned as it is.
+        form: ``plus``, ``digits`` (without it), or ``national``: as somebody in the country would dial.
+        country: ISO code for ``national``.
+    """
+    if form == "plus" or not number.startswith("+"):
+        return number
+    parsed = _parse(number, None) if form == "national" else None
+    if parsed is None:
+        return number[1:]
+    if parsed.country_code == phonenumbers.country_code_for_region(country):
+        written = phonenumbers.format_number(parsed, PhoneNumberFormat.NATIONAL)
+    else:
+        written = phonenumbers.format_out_of_country_calling_number(parsed, country)
+    return re.sub("[^0-9]", "", written)
+
+
 def _international(digits: str, *, certain: bool = True) -> str:
     """Read ``+`` and digits; unless it is ``certain`` that they are meant so, the number must exist."""
     number = _parse(digits, None)

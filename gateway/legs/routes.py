@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from config.trunks import TrunkSettings
+from gateway.legs.numbers import as_dialled
 from gateway.legs.outbound import Identity, Unroutable
 from gateway.legs.peer import by_listener, credentials_of, own_host
 from gateway.sip.flow import Flow
@@ -67,7 +68,9 @@ class TrunkRoute:
         peer = self._settings.register or self._settings.peer
         assert peer is not None
         if not destination.lower().startswith(("sip:", "sips:")):
-            destination = f"{peer.scheme}:{destination}@{peer.place}"
+            settings = self._settings
+            number = as_dialled(destination, settings.number_format, settings.country or "")
+            destination = f"{peer.scheme}:{settings.dial_prefix}{number}@{peer.place}"
         try:
             return str(SipUri.parse(destination))
         except ValueError as error:

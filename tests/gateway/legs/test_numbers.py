@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.legs.numbers import NumberPlan, PrefixRule
+from gateway.legs.numbers import NumberPlan, PrefixRule, as_dialled
 
 
 def e164(written, country="", *rules):
@@ -107,6 +107,26 @@ def test_a_local_number_without_its_area_is_not_completed():
 
 def test_dialled_is_without_separators_even_where_the_country_is_not_known():
     assert NumberPlan().read("(202) 555-0100").best == "2025550100"
+
+
+@pytest.mark.parametrize(
+    ("number", "form", "country", "expected"),
+    [
+        ("+493023125017", "plus", "DE", "+493023125017"),
+        ("+493023125017", "digits", "", "493023125017"),
+        ("+493023125017", "national", "DE", "03023125017"),
+        ("+12025550100", "national", "DE", "0012025550100"),
+        ("+493023125017", "national", "US", "011493023125017"),
+        ("+12025550100", "national", "US", "2025550100"),
+        ("+390612345678", "national", "IT", "0612345678"),
+        ("+79161234567", "national", "RU", "89161234567"),
+        ("200", "national", "DE", "200"),
+        ("reception", "digits", "", "reception"),
+        ("+999123", "national", "DE", "999123"),
+    ],
+)
+def test_a_number_is_written_as_the_peer_wants_to_be_called(number, form, country, expected):
+    assert as_dialled(number, form, country) == expected
 
 
 @given(st.text(max_size=40), st.sampled_from(["", "DE", "US", "IT", "KZ"]))

@@ -54,6 +54,14 @@ async def test_from_is_as_the_operator_wants_it():
     assert withheld.from_ == "<sip:anonymous@192.0.2.1>"
 
 
+async def test_numbers_are_written_as_the_peer_wants_them():
+    pbx = {"address": "sip:10.0.0.10", "number_format": "national", "country": "US", "dial_prefix": "9"}
+    assert (await target(**pbx)).uri == "sip:92025551234@10.0.0.10"
+    assert (await target("+493023125017", **pbx)).uri == "sip:9011493023125017@10.0.0.10"
+    assert (await target("sip:ann@other.example", **pbx)).uri == "sip:ann@other.example"
+    assert (await target(address="sip:10.0.0.10", number_format="digits")).uri == "sip:12025551234@10.0.0.10"
+
+
 async def test_only_a_trusted_trunk_is_told_who_really_calls():
     made = await target(address="sip:10.0.0.10", trusted=True)
     assert made.headers == (
