@@ -29,6 +29,7 @@ from gateway.legs.trunks import TrunkEntry, TrunkTable
 from gateway.net.media_stream import MediaStatistics
 from gateway.net.pacer import Pacer
 from gateway.net.ports import PortPool
+from gateway.net.public_address import Bound
 from gateway.net.tls import TlsContexts, TlsFailure
 from gateway.net.tls_probe import probe
 from gateway.sip.errors import LocalProtocolError
@@ -137,9 +138,9 @@ class _Agent:
             except OSError:
                 continue
 
-    async def find(self, uri: str) -> tuple[Flow, ...]:
+    async def find(self, uri: str, listener: Bound | None = None) -> tuple[Flow, ...]:
         """Look an address up, and let what comes from it in."""
-        flows = await self.line.flows(uri)
+        flows = await self.line.flows(uri, listener)
         self.line.trunks.set_peer(self._name, {flow.remote[0] for flow in flows})
         return flows
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 import structlog
 
 from config.trunks import TrunkSettings
-from gateway.net.sip_udp import is_wildcard
+from gateway.net.public_address import Bound
 from gateway.sip import qualification as reach
 from gateway.sip import registration as reg
 from gateway.sip.errors import LocalProtocolError
@@ -43,8 +43,8 @@ MAX_ADDRESSES: Final = 64
 class Line(Protocol):
     """What a peer asks of the line that carries its messages."""
 
-    async def flows(self, uri: str) -> tuple[Flow, ...]:
-        """Look up where a URI leads to; empty when nowhere."""
+    async def flows(self, uri: str, listener: Bound | None = None) -> tuple[Flow, ...]:
+        """Look up where a URI leads to, from a listener or the one that fits; empty when nowhere."""
         ...
 
     def ask(
@@ -212,7 +212,7 @@ class TrunkPeer:
 
     async def _look_up(self) -> tuple[Flow, ...]:
         """Find the peer's addresses, and let what comes from them in."""
-        flows = by_listener(self.settings, await self._context.line.flows(self._peer.domain))
+        flows = await self._context.line.flows(self._peer.domain, listener_of(self.settings))
         self._look_up_at = self._context.clock() + (LOOK_UP_S if flows else LOOK_UP_AGAIN_S)
         if flows:
             self._ways = {(flow.transport, flow.remote) for flow in flows}
@@ -367,17 +367,10 @@ def ping_target(settings: TrunkSettings, flows: tuple[Flow, ...]) -> Target:
     )
 
 
-def by_listener(settings: TrunkSettings, flows: tuple[Flow, ...]) -> tuple[Flow, ...]:
-    """Let requests of ours come from the trunk's own listener, and name it, so that its calls come there."""
+def listener_of(settings: TrunkSettings) -> Bound | None:
+    """Return the trunk's own listener: by which requests of ours leave, and which they name."""
     listen = settings.listen
-    if listen is None:
-        return flows
-    return tuple(
-        replace(flow, local=(flow.local[0] if is_wildcard(listen.host) else listen.host, listen.port), id=0)
-        if flow.transport == listen.transport
-        else flow
-        for flow in flows
-    )
+    return None if listen is None else (listen.transport, listen.host, listen.port)
 
 
 def own_host(settings: TrunkSettings, flow: Flow) -> str:

@@ -8,16 +8,17 @@ from typing import Protocol
 from config.trunks import TrunkSettings
 from gateway.legs.numbers import as_dialled
 from gateway.legs.outbound import Identity, Unroutable
-from gateway.legs.peer import by_listener, credentials_of, own_host
+from gateway.legs.peer import credentials_of, listener_of, own_host
+from gateway.net.public_address import Bound
 from gateway.sip.flow import Flow
 from gateway.sip.target import Target
 from gateway.sip.uri import SipUri
 
 
 class LookUp(Protocol):
-    """Finds where a URI leads to."""
+    """Finds where a URI leads to, from one listener of ours or the one that fits."""
 
-    async def __call__(self, uri: str) -> tuple[Flow, ...]: ...
+    async def __call__(self, uri: str, listener: Bound | None = None) -> tuple[Flow, ...]: ...
 
 
 class TrunkRoute:
@@ -50,7 +51,7 @@ class TrunkRoute:
         settings, peer = self._settings, self._settings.peer
         assert peer is not None
         uri = self._uri(destination)
-        flows = by_listener(settings, await self._look_up(peer.domain))
+        flows = await self._look_up(peer.domain, listener_of(settings))
         if not flows:
             raise Unroutable(f"{peer.domain} of the trunk {self._name} has no address")
         host = own_host(settings, flows[0])

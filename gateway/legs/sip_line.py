@@ -25,6 +25,7 @@ from gateway.net.dtls import own_certificate
 from gateway.net.media_stream import DEFAULT_RULES, MediaRules, MediaStatistics
 from gateway.net.pacer import Pacer
 from gateway.net.ports import PortPool, PortsExhausted
+from gateway.net.public_address import Bound
 from gateway.net.sip_endpoint import EndpointSettings, SipEndpoint
 from gateway.sip import events as sip
 from gateway.sip.flow import Flow
@@ -171,9 +172,9 @@ class SipLine:
 
     # Requests of ours out of dialog (gateway.legs.peer.Line).
 
-    async def flows(self, uri: str) -> tuple[Flow, ...]:
-        """Look up where a URI leads to (RFC 3263); empty when nowhere."""
-        return await self.endpoint.flows(uri)
+    async def flows(self, uri: str, listener: Bound | None = None) -> tuple[Flow, ...]:
+        """Look up where a URI leads to (RFC 3263), by a listener or the one that fits; empty when nowhere."""
+        return await self.endpoint.flows(uri, listener)
 
     def ask(
         self,

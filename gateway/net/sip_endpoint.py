@@ -169,9 +169,14 @@ class SipEndpoint:
         if self._connections is not None:
             self._connections.tls = self._tls
 
-    async def flows(self, uri: str) -> tuple[Flow, ...]:
+    async def flows(self, uri: str, listener: Bound | None = None) -> tuple[Flow, ...]:
         """
         Return the ways to a SIP URI in the order of RFC 3263; none when it leads nowhere.
+
+        Args:
+            uri: The next hop.
+            listener: Which one of ours it leaves by and names, where transport and family fit; ``None`` takes
+                the one whose address routes to the peer.
 
         Raises ``ValueError`` for what is no SIP or SIPS URI.
         """
@@ -179,7 +184,11 @@ class SipEndpoint:
         outbox, connections = await self._start()
         families = {":" in host for _, host, _ in self._bound} or {False, True}
         places = await self._resolver.resolve(hop, ipv4=False in families, ipv6=True in families)
-        return tuple(self._flow_to(place, outbox, connections) for place in places)
+        ours = [self._listener_for(place, listener) for place in places]
+        return tuple(
+            self._flow_to(place, bound, outbox, connections)
+            for place, bound in zip(places, ours, strict=True)
+        )
 
     def media_host(self, flow: Flow) -> str:
         """Return the address to bind a call's media to: that of its SDP, or the wildcard of its family."""
@@ -313,10 +322,9 @@ class SipEndpoint:
         bound = None if listener is None else (listener.transport, listener.host, listener.port)
         return self._public.towards(bound, remote, local)
 
-    def _flow_to(self, place: Place, outbox: Outbox, connections: Connections) -> Flow:
+    def _flow_to(self, place: Place, bound: Bound | None, outbox: Outbox, connections: Connections) -> Flow:
         """Name the address by which a peer that we begin to talk to reaches us."""
         transport, remote = place.transport, (place.host, place.port)
-        bound = self._listener_for(place)
         if bound is None:
             host = self._public.towards(None, place.host, "::")
             return Flow(transport, remote, (host, connections.port_of(transport)), domain=place.domain)
@@ -326,10 +334,10 @@ class SipEndpoint:
         id_ = number if transport == "udp" else 0
         return Flow(transport, remote, (host, port), id_, place.domain)
 
-    def _listener_for(self, place: Place) -> Bound | None:
-        """Return the listener on the address that routes to a peer, else one that hears on all, else any."""
+    def _listener_for(self, place: Place, wanted: Bound | None) -> Bound | None:
+        """Return the listener that is wanted, else that on the address that routes to a peer, else any."""
         ipv6 = ":" in place.host
         fitting = [each for each in self._bound if each[0] == place.transport and (":" in each[1]) == ipv6]
         route = self._public.route(place.host)
-        fitting.sort(key=lambda each: (each[1] != route, not is_wildcard(each[1])))
+        fitting.sort(key=lambda each: (each != wanted, each[1] != route, not is_wildcard(each[1])))
         return fitting[0] if fitting else None

@@ -11,7 +11,7 @@ from providers.types import PCMU
 CALLER = CallInfo("call-1", "+12025550123", "+12025550100", "carrier")
 
 
-async def nowhere(uri):
+async def nowhere(uri, listener=None):
     return ()
 
 

@@ -35,7 +35,7 @@ class Line:
         self.flows_of = {}
         self.refuses = None
 
-    async def flows(self, uri):
+    async def flows(self, uri, listener=None):
         return self.flows_of.get(uri, FLOWS)
 
     def ask(self, method, target, *, headers=(), series, answered):

@@ -165,6 +165,11 @@ async def test_what_we_begin_leaves_by_the_listener_that_routes_there():
             [flow] = await gateway.endpoint.flows(uri)
             assert flow.local == (host, ports[transport, host])
             assert flow.id == (listen.index(f"{transport}:{host}") + 1 if transport == "udp" else 0)
+        # A trunk may have a listener of its own; where it cannot be used, the one that fits is.
+        own = gateway.endpoint.addresses[0]
+        assert [each.local for each in await gateway.endpoint.flows("sip:127.0.0.1", own)] == [own[1:]]
+        [flow] = await gateway.endpoint.flows("sip:[::1]", own)
+        assert flow.local == ("::1", ports["udp", "::1"])
 
 
 async def test_a_stun_server_is_asked_before_the_first_call(monkeypatch):
