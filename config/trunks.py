@@ -90,6 +90,15 @@ class CallerAuth(Section):
     """The user name."""
     password: SecretStr
     """The password; write ${env:NAME}."""
+    algorithms: Annotated[tuple[Literal["SHA-256", "MD5"], ...], Field(min_length=1)] = ("SHA-256", "MD5")
+    """What is offered, the preferred one first; [MD5] for a peer that is puzzled by anything else."""
+
+    @field_validator("algorithms")
+    @classmethod
+    def _each_once(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if len(set(value)) < len(value):
+            raise invalid("names one algorithm twice", "name each once")
+        return value
 
 
 class TrunkSettings(Section):

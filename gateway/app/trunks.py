@@ -16,8 +16,9 @@ from gateway.legs.trunks import Listener, TrunkEntry
 from gateway.net.media_stream import MediaRules
 from gateway.rtp.delay import JitterLimits
 from gateway.sdp import SrtpPolicy
+from gateway.sip.digest import Algorithm
 from gateway.sip.identity import CallerSource
-from gateway.sip.policy import PeerPolicy
+from gateway.sip.policy import PeerPolicy, Proof
 from gateway.sip.target import Credentials
 
 _SOURCES: Final[Mapping[str, CallerSource]] = MappingProxyType(
@@ -110,11 +111,14 @@ def _entry(trunk: TrunkSettings) -> TrunkEntry:
 
 
 def _policy(trunk: TrunkSettings, realm: str | None) -> PeerPolicy:
-    asked = trunk.auth
+    proof = None
+    if (asked := trunk.auth) is not None:
+        known = Credentials(asked.username, asked.password.get_secret_value(), realm)
+        proof = Proof(known, tuple(Algorithm(name) for name in asked.algorithms))
     return PeerPolicy(
         session_timers=trunk.session_timers,
         reliable_provisional=trunk.reliable_ringing,
-        credentials=Credentials(asked.username, asked.password.get_secret_value(), realm) if asked else None,
+        proof=proof,
     )
 
 

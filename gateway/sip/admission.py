@@ -51,8 +51,8 @@ class Admission:
             return refusal
         if merged:
             return Refusal(482, "it came before on another path")
-        if policy.credentials is not None and needs_proof(request):
-            return self._auth.judge(request, policy.credentials, now=now)
+        if policy.proof is not None and needs_proof(request):
+            return self._auth.judge(request, policy.proof, now=now)
         return None
 
     def judge_new(self, request: Request, policy: PeerPolicy, *, known: bool, dialogs: int) -> Refusal | None:

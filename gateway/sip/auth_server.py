@@ -1,11 +1,11 @@
 """
 Digest authentication of who calls us (RFC 3261, section 22; RFC 7616; RFC 8760).
 
-What is challenged is what begins a call or moves its media: INVITE, in a dialog or not, and an UPDATE
-that carries an offer. Not ACK and CANCEL, which cannot be sent again (section 22.1). Neither OPTIONS, by
-which carriers ask whether we are there, nor what needs the tags of a running call and does little with
-them (BYE, INFO, PRACK, NOTIFY, an UPDATE that only refreshes): many a peer answers no challenge there,
-and a call that cannot be hung up is worse.
+What is challenged is what begins a call or moves its media: INVITE, in a dialog or not, REFER, and an
+UPDATE that carries an offer. Not ACK and CANCEL, which cannot be sent again (section 22.1). Neither
+OPTIONS, by which carriers ask whether we are there, nor what needs the tags of a running call and does
+little with them (BYE, INFO, PRACK, NOTIFY, an UPDATE that only refreshes): many a peer answers no
+challenge there, and a call that cannot be hung up is worse.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from gateway.sip import digest
 from gateway.sip.checks import Refusal
 from gateway.sip.digest import Algorithm, Authorization
 from gateway.sip.message import Request
+from gateway.sip.policy import Proof
 from gateway.sip.target import Credentials
 from gateway.sip.text import quote, unquote
 from gateway.sip.uri import Uri
@@ -28,14 +29,14 @@ NONCE_LIFE_S: Final = 300.0
 """Seconds that a nonce may be answered; a later answer is ``stale``, and the client tries again by itself."""
 MAX_NONCES: Final = 4096
 """Nonces in use at once; the oldest becomes stale when one more is used."""
-ALGORITHMS: Final = (Algorithm.SHA256, Algorithm.MD5)
-"""What is offered, the preferred one first."""
 DEFAULT_REALM: Final = "trunkline"
 
 
 def needs_proof(request: Request) -> bool:
     """Whether a request of a peer with credentials has to carry them."""
-    return request.method == "INVITE" or (request.method == "UPDATE" and bool(request.body.strip()))
+    return request.method in {"INVITE", "REFER"} or (
+        request.method == "UPDATE" and bool(request.body.strip())
+    )
 
 
 class AuthServer:
@@ -55,36 +56,43 @@ class AuthServer:
         self._counts: OrderedDict[str, int] = OrderedDict()
         self._not_before = -1
 
-    def judge(self, request: Request, wanted: Credentials, *, now: float) -> Refusal | None:
+    def judge(self, request: Request, proof: Proof, *, now: float) -> Refusal | None:
         """
-        Return the 401 for a request that does not prove to know ``wanted``, ``None`` for one that does.
+        Return the 401 for a request that does not prove what it has to, ``None`` for one that does.
 
         A request that answers another realm, or none at all, is challenged quietly; only a wrong answer is
         worth a word in the log.
         """
-        realm = wanted.realm or DEFAULT_REALM
+        wanted, realm = proof.credentials, proof.credentials.realm or DEFAULT_REALM
         offered = [
             each
             for each in digest.authorizations(request.headers, "Authorization")
-            if unquote(f'"{each.realm}"') == realm and each.algorithm in ALGORITHMS
+            if unquote(f'"{each.realm}"') == realm and each.algorithm in proof.algorithms
         ]
         if not offered:
-            return self._challenge(realm, "no credentials", quiet=True, now=now)
+            return self._challenge(proof.algorithms, realm, "no credentials", quiet=True, now=now)
         answer = offered[0]
         # The sum is made before anything is compared, so that the time taken tells nothing.
         proven = answer.proves(_secret(wanted, answer), method=request.method)
         if not proven or answer.qop == "auth-int" or not _fits(answer, request, wanted):
-            return self._challenge(realm, "wrong credentials", now=now)
+            return self._challenge(proof.algorithms, realm, "wrong credentials", now=now)
         if not self._use(answer, realm, now):
-            return self._challenge(realm, "a stale nonce", stale=True, quiet=True, now=now)
+            return self._challenge(proof.algorithms, realm, "a stale nonce", stale=True, quiet=True, now=now)
         return None
 
     def _challenge(
-        self, realm: str, why: str, *, stale: bool = False, quiet: bool = False, now: float
+        self,
+        algorithms: tuple[Algorithm, ...],
+        realm: str,
+        why: str,
+        *,
+        stale: bool = False,
+        quiet: bool = False,
+        now: float,
     ) -> Refusal:
         nonce = self._nonce(realm, now)
         headers: list[tuple[str, str]] = []
-        for algorithm in ALGORITHMS:
+        for algorithm in algorithms:
             params = [
                 ("realm", quote(realm)[1:-1], True),
                 ("nonce", nonce, True),

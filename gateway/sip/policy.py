@@ -6,11 +6,22 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from gateway.sip.digest import Algorithm
 from gateway.sip.flow import Flow
 from gateway.sip.settings import SessionTerms
 from gateway.sip.target import Credentials
 
 NO_TIMERS: Final = SessionTerms(interval=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """The digest that is asked of a peer."""
+
+    credentials: Credentials
+    """Their realm is that of the challenge."""
+    algorithms: tuple[Algorithm, ...] = (Algorithm.SHA256, Algorithm.MD5)
+    """What is offered, the preferred one first (RFC 8760, section 2.4)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +32,8 @@ class PeerPolicy:
     """Whether RFC 4028 is spoken; without it ``timer`` is an extension that we do not have."""
     reliable_provisional: bool = False
     """Whether 18x are sent reliably to who supports it; who requires it gets them so anyway (RFC 3262)."""
-    credentials: Credentials | None = None
-    """What the peer must prove to know; its realm is that of our challenge. ``None`` trusts the address."""
+    proof: Proof | None = None
+    """What the peer must prove to know; ``None`` trusts the address."""
 
     def terms(self, terms: SessionTerms) -> SessionTerms:
         """Return the session timer's terms for this peer."""

@@ -16,7 +16,7 @@ import pytest
 from gateway.sip import events as sip
 from gateway.sip.errors import LocalProtocolError
 from gateway.sip.flow import Flow
-from gateway.sip.policy import PeerPolicy
+from gateway.sip.policy import PeerPolicy, Proof
 from gateway.sip.settings import UaSettings
 from gateway.sip.target import Credentials
 from tests.gateway.sip.out_rig import target
@@ -31,7 +31,7 @@ SECONDS = counts(test=4, full=600)
 SEED = int(os.environ.get("TRUNKLINE_FUZZ_SEED") or secrets.randbelow(2**32))
 MAX_TRANSACTIONS, MAX_DIALOGS = 300, 40
 TIMER = (("Supported", "timer, 100rel"), ("Session-Expires", "90;refresher=uac"))
-KNOWN = Credentials("alice", "secret", "lab")
+KNOWN = Proof(Credentials("alice", "secret", "lab"))
 
 
 def messages(tag: str, call_id: str, cseq: int) -> list[bytes]:
@@ -110,7 +110,7 @@ class Application:
 def a_policy(flow: Flow, user: str) -> PeerPolicy:
     del user
     odd = flow.remote[1] % 2 == 1
-    return PeerPolicy(reliable_provisional=odd, credentials=KNOWN if flow.remote[1] % 5 == 3 else None)
+    return PeerPolicy(reliable_provisional=odd, proof=KNOWN if flow.remote[1] % 5 == 3 else None)
 
 
 @pytest.mark.report("BR-163")

@@ -20,6 +20,10 @@ TRUNKS = {
     "narrow": {"allow": ["127.0.0.2"], "max_calls": 1},
     "european": {"allow": ["127.0.0.3"], "codecs": ["PCMA"]},
     "american": {"allow": ["127.0.0.4"], "codecs": ["PCMU"]},
+    "guarded": {
+        "allow": ["127.0.0.5"],
+        "auth": {"username": "alice", "password": "open-sesame", "algorithms": ["MD5"]},
+    },
 }
 
 

@@ -9,12 +9,13 @@ import pytest
 from gateway.sip import auth_server
 from gateway.sip import events as sip
 from gateway.sip.auth_server import AuthServer
+from gateway.sip.digest import Algorithm
 from gateway.sip.parser import parse_message
-from gateway.sip.policy import PeerPolicy
+from gateway.sip.policy import PeerPolicy, Proof
 from gateway.sip.target import Credentials
 from tests.gateway.sip.rig import ANSWER, OFFER, Rig, invite, request, statuses
 
-WANTED = Credentials("alice", "open sesame", "pbx.example")
+WANTED = Proof(Credentials("alice", "open sesame", "pbx.example"))
 URI = "sip:+12125550100@192.0.2.10"
 SUMS = {"MD5": hashlib.md5, "SHA-256": hashlib.sha256}
 
@@ -158,7 +159,7 @@ def test_a_nonce_of_somebody_else_is_stale(auth):
 
 
 def test_a_nonce_of_another_realm_is_stale(auth):
-    other = auth.judge(asked(), Credentials("alice", "open sesame", "b"), now=0.0).headers[0][1]
+    other = auth.judge(asked(), Proof(Credentials("alice", "open sesame", "b")), now=0.0).headers[0][1]
     refusal = auth.judge(asked(authorization(other.replace('"b"', '"pbx.example"'))), WANTED, now=1.0)
 
     assert refusal.why == "a stale nonce"
@@ -176,9 +177,18 @@ def test_counts_are_bounded_and_what_was_forgotten_cannot_be_replayed(auth, monk
 
 
 def test_without_a_realm_of_its_own_a_trunk_gets_ours(auth):
-    refusal = auth.judge(asked(), Credentials("a", "b"), now=0.0)
+    refusal = auth.judge(asked(), Proof(Credentials("a", "b")), now=0.0)
 
     assert params(refusal.headers[0][1])["realm"] == "trunkline"
+
+
+def test_only_the_algorithms_of_the_trunk_are_offered_and_taken(auth):
+    only_md5 = Proof(WANTED.credentials, (Algorithm.MD5,))
+    sha, md5 = challenged(auth)
+    refusal = auth.judge(asked(authorization(sha)), only_md5, now=1.0)
+
+    assert [params(value)["algorithm"] for _, value in refusal.headers] == ["MD5"]
+    assert auth.judge(asked(authorization(md5)), only_md5, now=1.0) is None
 
 
 # At the user agent.
@@ -187,7 +197,7 @@ def test_without_a_realm_of_its_own_a_trunk_gets_ours(auth):
 @pytest.fixture
 def rig():
     guarded = Rig()
-    guarded.ua.treat(lambda flow, _user: PeerPolicy(credentials=WANTED if flow.transport == "udp" else None))
+    guarded.ua.treat(lambda flow, _user: PeerPolicy(proof=WANTED if flow.transport == "udp" else None))
     return guarded
 
 
@@ -226,6 +236,7 @@ def test_in_a_call_only_what_moves_its_media_is_challenged(rig):
     in_call("ACK", 2)
     assert statuses(in_call("INVITE", 3, body=OFFER)) == [401]
     assert statuses(in_call("UPDATE", 4, body=OFFER)) == [401]
+    assert statuses(in_call("REFER", 10, extra=(("Refer-To", "<sip:x@h>"),))) == [401]
     assert statuses(in_call("UPDATE", 5)) == [200]
     assert statuses(in_call("INFO", 6)) == [200]
     assert statuses(rig.feed(request("OPTIONS", branch="o", call_id="ping"))) == [200]
@@ -241,3 +252,15 @@ def test_cancel_is_never_challenged(rig):
     rig.offered(invite(branch="2", cseq=2, extra=(("Authorization", answer),)))
 
     assert statuses(rig.feed(request("CANCEL", branch="2", cseq=2))) == [200, 487]
+
+
+def test_the_ack_of_a_second_refusal_ends_it(rig):
+    (refused,) = rig.feed(invite())
+    rig.feed(request("ACK", to_tag=refused.tag("to")))
+    wrong = authorization(refused["www-authenticate"], password="x")
+    (again,) = rig.feed(invite(branch="2", cseq=2, extra=(("Authorization", wrong),)))
+    rig.events()
+    rig.feed(request("ACK", branch="2", cseq=2, to_tag=again.tag("to")))
+
+    assert rig.events() == []
+    assert rig.advance(40.0) == []
