@@ -74,7 +74,7 @@ class OutgoingCall(Call):
             changed=changed,
             state=CallState.CALLING,
             # Whom we called need prove nothing: a carrier answers no challenge in a call that it was sent.
-            policy=replace(policy, credentials=None),
+            policy=replace(policy, proof=None),
         )
         if target.credentials is not None:
             self.authorizer.use(target.credentials)

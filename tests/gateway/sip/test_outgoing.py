@@ -4,7 +4,7 @@ import pytest
 
 from gateway.sip import events as sip
 from gateway.sip.errors import LocalProtocolError
-from gateway.sip.policy import PeerPolicy
+from gateway.sip.policy import PeerPolicy, Proof
 from gateway.sip.settings import UaSettings
 from tests.gateway.sip.out_rig import (
     CONTACT,
@@ -327,7 +327,7 @@ def test_a_reinvite_of_the_peer_in_a_call_of_ours_is_matched_and_answered_with_o
 
 @pytest.mark.report("BR-017")
 def test_whom_we_called_is_asked_for_no_digest_though_its_callers_are(rig):
-    rig.ua.treat(lambda flow, called: PeerPolicy(credentials=CREDENTIALS))
+    rig.ua.treat(lambda flow, called: PeerPolicy(proof=Proof(CREDENTIALS)))
     rig.accepted()
 
     assert statuses(rig.feed(rig.from_peer("INVITE", 1, body=OFFER))) == [100]

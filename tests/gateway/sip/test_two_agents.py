@@ -11,7 +11,7 @@ import pytest
 
 from gateway.sip import events as sip
 from gateway.sip.flow import Flow
-from gateway.sip.policy import PeerPolicy
+from gateway.sip.policy import PeerPolicy, Proof
 from gateway.sip.settings import UaSettings
 from gateway.sip.target import Credentials, Target
 from gateway.sip.ua import UserAgent
@@ -159,7 +159,7 @@ def _answer(world: World, agent: UserAgent, event: sip.SipEvent) -> None:
 def test_a_callee_that_asks_for_a_digest_is_answered_on_a_bad_network(seed):
     world = World(seed, loss=0.10, twice=0.10, jitter=0.4)
     proof = Credentials("gw", "s3cret", "callee.example")
-    world.callee.treat(lambda flow, caller: PeerPolicy(credentials=proof))
+    world.callee.treat(lambda flow, caller: PeerPolicy(proof=Proof(proof)))
     world.credentials = Credentials("gw", "s3cret")
     calls = []
     for _ in range(60):
@@ -175,7 +175,7 @@ def test_a_callee_that_asks_for_a_digest_is_answered_on_a_bad_network(seed):
 
 def test_a_wrong_password_ends_the_call_with_401():
     world = World(1, loss=0.0, twice=0.0, jitter=0.0)
-    world.callee.treat(lambda flow, caller: PeerPolicy(credentials=Credentials("gw", "s3cret", "r")))
+    world.callee.treat(lambda flow, caller: PeerPolicy(proof=Proof(Credentials("gw", "s3cret", "r"))))
     world.credentials = Credentials("gw", "guess")
     world.dial()
     world.run(60.0)
