@@ -79,7 +79,7 @@ class Signalling(Protocol):
 
     def refer(self, call: str, destination: str) -> None: ...
 
-    def answer_reoffer(self, call: str, sdp: bytes | None) -> None: ...
+    def answer_reoffer(self, call: str, sdp: bytes | None, why: str = "") -> None: ...
 
     def answer_refer(self, call: str, status: int) -> None:
         """Accept or refuse the peer's REFER, or tell how it went; see :meth:`CallLeg.answer_transfer`."""
@@ -338,8 +338,8 @@ class SipLeg:
     def _reoffered(self, offer: bytes | None) -> None:
         try:
             sdp, media = self._description.reanswer(offer)
-        except (SdpError, NotAcceptable):
-            self._signalling.answer_reoffer(self._call, None)
+        except (SdpError, NotAcceptable) as error:
+            self._signalling.answer_reoffer(self._call, None, str(error))
             return
         self._signalling.answer_reoffer(self._call, sdp)
         if media is not None:

@@ -158,8 +158,11 @@ class SipLine:
         self._ua.refer(call, destination, now=self._clock())
         self.endpoint.settle()
 
-    def answer_reoffer(self, call: str, sdp: bytes | None) -> None:
-        self._ua.answer_reoffer(call, sdp, now=self._clock())
+    def answer_reoffer(self, call: str, sdp: bytes | None, why: str = "") -> None:
+        if sdp is None:
+            log.info("call.offer_refused", sip_call_id=self._ua.call_id(call), why=why)
+        headers = tuple(Refusal(488, "", why).headers()) if sdp is None else ()
+        self._ua.answer_reoffer(call, sdp, headers=headers, now=self._clock())
         self.endpoint.settle()
 
     def answer_refer(self, call: str, status: int) -> None:

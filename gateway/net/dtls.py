@@ -24,6 +24,8 @@ from OpenSSL import SSL
 
 from gateway.sdp import Fingerprint, Suite
 
+KEEP_S = 60.0
+"""How long a handshake that is done answers a peer whose last flight was lost; its memory is 80 KiB."""
 GIVE_UP_S = 10.0
 """A handshake that takes longer has failed; the caller hears silence meanwhile."""
 
@@ -125,42 +127,49 @@ class DtlsHandshake:
         self._give_up_at = now + GIVE_UP_S
         self._again_at: float | None = None
         self._to_send: list[bytes] = []
-        self._connection = SSL.Connection(certificate.context, None)
-        self._connection.set_ciphertext_mtu(_MAX_DATAGRAM)
+        self._forget_at = now + GIVE_UP_S + KEEP_S
+        connection = SSL.Connection(certificate.context, None)
+        connection.set_ciphertext_mtu(_MAX_DATAGRAM)
+        self._connection: SSL.Connection | None = connection
         if active:
-            self._connection.set_connect_state()
-            self._go_on(now)
+            connection.set_connect_state()
+            self._go_on(connection, now)
         else:
-            self._connection.set_accept_state()
+            connection.set_accept_state()
 
     def receive(self, datagram: bytes, now: float) -> None:
         """Take a DTLS datagram of the peer's; also when it is up, for its last flight may have been lost."""
-        if self.state is State.FAILED:
+        connection = self._connection
+        if connection is None or self.state is State.FAILED:
             return
         try:
-            self._connection.bio_write(datagram)
+            connection.bio_write(datagram)
         except SSL.Error:
             return
-        self._go_on(now)
+        self._go_on(connection, now)
 
     def handle_timeout(self, now: float) -> None:
-        """Send a flight again, or give up. Calling early is harmless."""
-        if self.state is not State.SHAKING:
+        """Send a flight again, give up, or let go of what is done. Calling early is harmless."""
+        connection = self._connection
+        if connection is None:
             return
-        if now >= self._give_up_at:
+        if self.state is not State.SHAKING:
+            if now >= self._forget_at:
+                self._connection = None
+        elif now >= self._give_up_at:
             self._fail("no handshake in time")
         elif self._again_at is not None and now >= self._again_at:
             try:
-                self._connection.DTLSv1_handle_timeout()
+                connection.DTLSv1_handle_timeout()
             except SSL.Error:
                 self._fail("the peer does not answer")
                 return
-            self._collect(now)
+            self._collect(connection, now)
 
     def next_timeout(self) -> float | None:
         """When to call :meth:`handle_timeout`, or ``None`` for never."""
         if self.state is not State.SHAKING:
-            return None
+            return None if self._connection is None else self._forget_at
         return self._give_up_at if self._again_at is None else min(self._again_at, self._give_up_at)
 
     @property
@@ -173,23 +182,23 @@ class DtlsHandshake:
         ready, self._to_send = self._to_send, []
         return ready
 
-    def _go_on(self, now: float) -> None:
+    def _go_on(self, connection: SSL.Connection, now: float) -> None:
         try:
             if self.state is State.SHAKING:
-                self._connection.do_handshake()
-                self._finish()
+                connection.do_handshake()
+                self._finish(connection)
             else:
-                self._connection.recv(1)
+                connection.recv(1)
         except (SSL.WantReadError, SSL.ZeroReturnError):
             pass  # more has to come; or the peer closes, and then its BYE tells
         except SSL.Error as error:
             if self.state is State.SHAKING:
                 self._fail(_sentence(error))
-        self._collect(now)
+        self._collect(connection, now)
 
-    def _finish(self) -> None:
-        certificate = self._connection.get_peer_certificate(as_cryptography=True)
-        suite = _PROFILES.get(self._connection.get_selected_srtp_profile())
+    def _finish(self, connection: SSL.Connection) -> None:
+        certificate = connection.get_peer_certificate(as_cryptography=True)
+        suite = _PROFILES.get(connection.get_selected_srtp_profile())
         if certificate is None:
             self._fail("the peer shows no certificate")
         elif not self._is_known(certificate.public_bytes(Encoding.DER)):
@@ -197,7 +206,7 @@ class DtlsHandshake:
         elif suite is None:
             self._fail("no common SRTP profile")
         else:
-            self.keys = self._export(suite)
+            self.keys = self._export(connection, suite)
             self.state = State.UP
 
     def _is_known(self, certificate: bytes) -> bool:
@@ -205,10 +214,10 @@ class DtlsHandshake:
             _HASHES[known.function](certificate).digest() == known.digest for known in self._fingerprints
         )
 
-    def _export(self, suite: Suite) -> tuple[DtlsKey, DtlsKey]:
+    def _export(self, connection: SSL.Connection, suite: Suite) -> tuple[DtlsKey, DtlsKey]:
         """Derive the keys (RFC 5764 section 4.2): both keys, then both salts, the client's first."""
         key, salt = suite.key_bytes, suite.salt_bytes
-        material = self._connection.export_keying_material(_LABEL, 2 * (key + salt))
+        material = connection.export_keying_material(_LABEL, 2 * (key + salt))
         client = material[:key] + material[2 * key : 2 * key + salt]
         server = material[key : 2 * key] + material[2 * key + salt :]
         ours, theirs = (client, server) if self._active else (server, client)
@@ -217,14 +226,14 @@ class DtlsHandshake:
     def _fail(self, reason: str) -> None:
         self.state, self.reason = State.FAILED, reason
 
-    def _collect(self, now: float) -> None:
+    def _collect(self, connection: SSL.Connection, now: float) -> None:
         """Take what OpenSSL wrote, and when it wants to write it again."""
         try:
-            written = self._connection.bio_read(_MAX_WAITING)
+            written = connection.bio_read(_MAX_WAITING)
         except SSL.WantReadError:
             written = b""
         self._to_send += _datagrams(written)
-        wait = self._connection.DTLSv1_get_timeout()
+        wait = connection.DTLSv1_get_timeout()
         self._again_at = None if wait is None else now + wait
 
 

@@ -149,7 +149,7 @@ class MediaGuard:
     def tick(self, now: float) -> None:
         """Look at the clock; call it often."""
         for door in self._doors:
-            if door.handshake.state is State.SHAKING:
+            if door.handshake.next_timeout() is not None:
                 door.handshake.handle_timeout(now)
                 self._look()
 

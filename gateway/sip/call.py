@@ -144,13 +144,13 @@ class Call:
         """Whether a new offer goes by UPDATE, because the INVITE is not answered yet."""
         return False
 
-    def answer_reoffer(self, sdp: bytes | None, *, now: float) -> None:
+    def answer_reoffer(self, sdp: bytes | None, *, headers: ExtraHeaders = (), now: float) -> None:
         """Answer a pending re-INVITE or UPDATE; harmless if the peer took it back meanwhile."""
         held = self.their_offer.take()
         if held is None:
             return
         if sdp is None:
-            self._kit.respond(held.served, 488, now=now)
+            self._kit.respond(held.served, 488, extra=headers, now=now)
         elif held.served.request.method == "INVITE":
             self.dialog.refresh_target(held.served.request)
             self._accept(held.served, sdp, ours_offered=held.offer is None, now=now)

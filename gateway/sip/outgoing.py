@@ -21,7 +21,7 @@ from gateway.sip.errors import LocalProtocolError
 from gateway.sip.events import CallAccepted, CallProgressed
 from gateway.sip.exchange import Exchange, Way
 from gateway.sip.flow import Flow
-from gateway.sip.kit import Kit
+from gateway.sip.kit import ExtraHeaders, Kit
 from gateway.sip.message import Request, Response
 from gateway.sip.policy import ANYBODY, PeerPolicy
 from gateway.sip.respond import ALLOW, contact_uri, reason_of
@@ -135,11 +135,11 @@ class OutgoingCall(Call):
             raise LocalProtocolError("cannot hang up an unanswered call: cancel it")
         super().bye(reason=reason, now=now)
 
-    def answer_reoffer(self, sdp: bytes | None, *, now: float) -> None:
+    def answer_reoffer(self, sdp: bytes | None, *, headers: ExtraHeaders = (), now: float) -> None:
         held = self.their_offer.held
         if held is not None and sdp is not None and self._current is not None:
             self._current.sdp = held.offer
-        super().answer_reoffer(sdp, now=now)
+        super().answer_reoffer(sdp, headers=headers, now=now)
 
     # Messages of the peer.
 

@@ -22,7 +22,7 @@ from gateway.sip.events import CallOffered, MessageDropped, RequestRefused, SipE
 from gateway.sip.flow import Flow, Outgoing
 from gateway.sip.incoming import IncomingCall
 from gateway.sip.info import DTMF_TYPES
-from gateway.sip.kit import Kit
+from gateway.sip.kit import ExtraHeaders, Kit
 from gateway.sip.message import Request, Response
 from gateway.sip.outgoing import OutgoingCall
 from gateway.sip.own_request import OwnRequest, Series
@@ -284,9 +284,9 @@ class UserAgent:
         """Accept (below 200) or refuse the peer's REFER; after that tell it how the new call goes."""
         return self._command(call, lambda it: it.answer_refer(status, now=now))
 
-    def answer_reoffer(self, call: str, sdp: bytes | None, *, now: float) -> bool:
+    def answer_reoffer(self, call: str, sdp: bytes | None, *, headers: ExtraHeaders = (), now: float) -> bool:
         """Answer a re-INVITE or UPDATE with SDP; ``None`` refuses it with 488 and leaves the session."""
-        return self._command(call, lambda it: it.answer_reoffer(sdp, now=now))
+        return self._command(call, lambda it: it.answer_reoffer(sdp, headers=headers, now=now))
 
     def treat(self, policies: Policies) -> None:
         """From now on treat each new request as ``policies`` says for the flow that it comes on."""

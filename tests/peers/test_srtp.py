@@ -277,3 +277,18 @@ def test_a_call_of_ours_is_protected_where_the_trunk_requires_it(ports, tmp_path
             assert "SRTP is Enabled (cryptosuite=AEAD_AES_256_GCM)" in baresip.log
         else:
             assert "488" in steps(output)["call"]
+
+
+def test_a_later_offer_that_the_policy_rules_out_is_refused_and_the_call_goes_on(fake_office) -> None:
+    gateway = fake_office.open("farewell", trunk={"srtp": "required"})
+    phone = secure(fake_office, gateway)
+    phone.call()
+    phone.until_heard(GREETING, 10, "the greeting")
+    phone.profile, phone.offered = "RTP/AVP", {}
+    refusal = phone.reinvite()
+    assert refusal.status == 488
+    assert "SRTP is required" in refusal["warning"]
+    phone.speak(THANKS)
+    phone.wait_for_bye(15)
+    assert hear(FAREWELL, phone.heard()).whole
+    assert "call.offer_refused" in gateway.log

@@ -46,8 +46,8 @@ class HandAgent:
     def answer_refer(self, call, status):
         self.asked.append(("answer_refer", status))
 
-    def answer_reoffer(self, call, sdp):
-        self.asked.append(("answer_reoffer", sdp))
+    def answer_reoffer(self, call, sdp, why=""):
+        self.asked.append(("answer_reoffer", sdp if sdp is not None else why))
 
 
 class Line:

@@ -219,7 +219,7 @@ async def test_a_re_invite_whose_ack_brings_no_answer_changes_nothing(answered, 
 async def test_a_later_offer_that_cannot_be_accepted_leaves_the_call_as_it_was(answered):
     answered.leg.handle(sip.CallReoffered("c1", b"v=0\r\nnonsense"))
 
-    assert answered.agent.asked[-1] == ("answer_reoffer", None)
+    assert answered.agent.asked[-1] == ("answer_reoffer", "session description has no usable o= line")
     answered.leg.play(b"\x42" * 160, item_id="a")
     answered.leg.finish("a")
     await answered.hears(b"\x42")

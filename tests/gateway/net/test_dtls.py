@@ -9,7 +9,7 @@ import pytest
 from cryptography.hazmat.primitives.serialization import Encoding
 from OpenSSL import SSL
 
-from gateway.net.dtls import GIVE_UP_S, Certificate, DtlsHandshake, State, own_certificate
+from gateway.net.dtls import GIVE_UP_S, KEEP_S, Certificate, DtlsHandshake, State, own_certificate
 from gateway.rtp.srtp import Srtp
 from gateway.sdp import Fingerprint, Suite
 
@@ -53,7 +53,12 @@ def test_both_come_to_the_same_keys_in_datagrams_that_fit(ours, theirs) -> None:
     assert active.keys[0].suite is Suite.AEAD_AES_256_GCM
     packet = b"\x80\x00\x00\x01" + bytes(8) + b"hello"
     assert Srtp(*passive.keys).unprotect(Srtp(*active.keys).protect(packet)) == packet
-    assert active.next_timeout() is None
+    for end in (active, passive):
+        assert end.next_timeout() == GIVE_UP_S + KEEP_S
+        end.handle_timeout(GIVE_UP_S + KEEP_S)
+        assert end.next_timeout() is None
+        end.receive(b"\x16\xfe\xfd", GIVE_UP_S + KEEP_S)  # nobody is there any more
+        assert not end.has_output
     assert "key" not in repr(active.keys[0])
 
 
@@ -84,6 +89,8 @@ def test_a_handshake_without_an_answer_is_given_up(ours, theirs) -> None:
         end.handle_timeout(GIVE_UP_S)
         assert end.state is State.FAILED
         assert end.reason == "no handshake in time"
+        assert end.next_timeout() == GIVE_UP_S + KEEP_S
+        end.handle_timeout(GIVE_UP_S + KEEP_S)
         assert end.next_timeout() is None
 
 

@@ -92,9 +92,10 @@ def test_a_refused_offer_leaves_the_call_as_it_was(rig, method):
     t38 = "v=0\r\nm=audio 0 RTP/AVP 8\r\nm=image 49158 udptl t38\r\n"
     rig.feed(in_dialog(method, made, body=t38, contact="<sip:other@198.51.100.9>"))
     rig.events()
-    rig.ua.answer_reoffer(made.call, None, now=rig.now)
+    rig.ua.answer_reoffer(made.call, None, headers=(("Warning", '399 gw "no fax"'),), now=rig.now)
 
-    assert statuses(rig.sent()) == [488]
+    (refusal,) = rig.sent()
+    assert (refusal.status, refusal["warning"]) == (488, '399 gw "no fax"')
     assert rig.ua.active_calls == 1
     rig.ua.bye(made.call, now=rig.now)
     assert rig.sent()[0].start == "BYE sip:alice@198.51.100.7:5060 SIP/2.0"
