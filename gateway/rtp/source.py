@@ -119,7 +119,7 @@ class SourceLock:
             sequence: Of the packet.
             follows: Whether it continues the stream that is heard.
         """
-        # From the signalled address only what is still on its way: there are telephones with one SSRC for ever.
+        # From the signalled address only what is still on its way: some telephones have one SSRC for ever.
         if ssrc == self._barred and (source != self.signalled or now - self._changed_at <= _FORMER_REFUSED_S):
             return False
         if source == self.signalled:
