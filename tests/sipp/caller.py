@@ -10,7 +10,8 @@ import asyncio
 import secrets
 from collections.abc import Callable
 
-from gateway.net.sip_endpoint import SipEndpoint
+from gateway.net.sip_endpoint import EndpointSettings, SipEndpoint
+from gateway.net.tls import TlsFiles
 from gateway.sip import events as sip
 from gateway.sip.flow import Flow
 from gateway.sip.settings import UaSettings
@@ -24,15 +25,19 @@ Does = dict[type, Callable[[sip.SipEvent], object]]
 
 
 class Caller:
-    """Places one call over UDP or TCP and does with it what the test says."""
+    """Places one call and does with it what the test says."""
 
-    def __init__(self) -> None:
+    def __init__(self, tls: TlsFiles | None = None) -> None:
         self.ua = UserAgent(UaSettings(), lambda: secrets.token_hex(8))
         self.events: list[sip.SipEvent] = []
         self.news = asyncio.Event()
         self.does: Does = {}
         self.endpoint = SipEndpoint(
-            self.ua, allowed=lambda host: True, on_event=self.heard, clock=asyncio.get_running_loop().time
+            self.ua,
+            allowed=lambda host: True,
+            on_event=self.heard,
+            clock=asyncio.get_running_loop().time,
+            settings=EndpointSettings(tls=tls),
         )
 
     async def __aenter__(self) -> Caller:
@@ -49,15 +54,16 @@ class Caller:
         return asyncio.get_running_loop().time()
 
     def flow(self, port: int, transport: str = "udp") -> Flow:
-        return Flow(transport, ("127.0.0.1", port), self.here[transport])
+        here = self.here["udp" if transport == "udp" else "tcp"]
+        return Flow(transport, ("127.0.0.1", port), here, domain="127.0.0.1" if transport == "tls" else "")
 
-    def dial(self, *flows: Flow, credentials: Credentials | None = None) -> str:
-        target = Target(
-            "sip:+12025550177@carrier.example",
-            "<sip:+12025550100@gw.example>",
-            flows,
-            credentials=credentials,
-        )
+    def dial(
+        self,
+        *flows: Flow,
+        uri: str = "sip:+12025550177@carrier.example",
+        credentials: Credentials | None = None,
+    ) -> str:
+        target = Target(uri, "<sip:+12025550100@gw.example>", flows, credentials=credentials)
         self.call = self.ua.invite(target, OFFER, now=self.now)
         self.endpoint.settle()
         return self.call
