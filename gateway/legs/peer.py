@@ -169,7 +169,7 @@ class TrunkPeer:
     def connection_lost(self, flow: Flow) -> None:
         """Hear that a connection of ours is gone, perhaps one to this peer."""
         if self._registration is not None and (flow.transport, flow.remote) in self._ways:
-            self._registration.renew(now=self._context.clock())
+            self._registration.renew(now=self._context.clock(), at_once=False)
             self._wake.set()
 
     async def run(self) -> None:
@@ -317,7 +317,7 @@ class TrunkPeer:
                     log.info("trunk.up", trunk=self.name, latency_ms=round(latency_ms, 1))
                     if before is not None and self._registration is not None:
                         # It may have been started anew and forgotten us.
-                        self._registration.renew(now=self._context.clock())
+                        self._registration.renew(now=self._context.clock(), at_once=True)
                 case reach.Lost(status, reason):
                     self._failed(f"OPTIONS: {status} {reason}")
                     log.warning("trunk.down", trunk=self.name, status=status, why=reason)

@@ -165,17 +165,21 @@ class Registration:
             self.state = RegistrationState.REGISTERING
         self._send(self._expires)
 
-    def renew(self, *, now: float) -> None:
+    def renew(self, *, now: float, at_once: bool) -> None:
         """
-        Register anew: the connection by which the registrar reaches us is new, or it is back at all.
+        Register anew: the connection by which the registrar reached us is gone, or it was away itself.
 
         A registration that was refused, and not just lost, keeps its pause.
+
+        Args:
+            now: The present time in seconds.
+            at_once: Whether no pause is needed after the last registration. Some registrars close each
+                connection when they have answered: they are not asked at once again.
         """
         if self._awaited is not None:
             self._renew = True  # the REGISTER that is under way may have gone down with it
         elif self.is_valid:
-            # Some registrars close each connection when they have answered: not at once again, then.
-            soon = max(now, self._registered_at + BASE_S)
+            soon = now if at_once else max(now, self._registered_at + BASE_S)
             self._due = soon if self._due is None else min(self._due, soon)
         elif self.state is RegistrationState.FAILED and not self._was_refused:
             self._due = now
@@ -193,7 +197,7 @@ class Registration:
         if 200 <= status < 300:
             self._succeed(headers, now)
             if renew:
-                self.renew(now=now)
+                self.renew(now=now, at_once=False)
         elif status == 423 and (least := _least(headers)) > self._expires:
             self._expires = least
             self._send(self._expires)

@@ -8,10 +8,14 @@ import time
 
 import pytest
 
+from tests.kit import sound
+from tests.kit.baresip import Baresip
 from tests.kit.gateway import Gateway
+from tests.kit.hear import hear
 from tests.kit.kamailio import Kamailio
-from tests.kit.office import NUMBER, Office
+from tests.kit.office import NUMBER, Office, recording
 from tests.kit.phone import Phone
+from tests.kit.ports import Ports
 from tests.kit.registrar import Registrar
 
 pytestmark = pytest.mark.peers
@@ -20,9 +24,14 @@ PASSWORD = "correct horse"
 
 
 def open_office(
-    office: Office, trunks: dict[str, object], *, numbers: tuple[str, ...] = (NUMBER, "200")
+    office: Office,
+    trunks: dict[str, object],
+    *,
+    numbers: tuple[str, ...] = (NUMBER, "200"),
+    server: dict[str, object] | None = None,
 ) -> Gateway:
     settings = {
+        "server": server or {},
         "trunks": trunks,
         "providers": {"fake": office._provider("talk", ())},
         "agents": {"reception": office._agent()},
@@ -84,6 +93,45 @@ def test_refreshes_go_on_when_the_nonce_of_the_first_has_become_stale(fake_offic
         assert len(kamailio.requests("REGISTER")) >= 5  # each refresh was challenged anew
         assert "trunk.refresh_failed" not in gateway.log
         assert gateway.log.count("trunk.registered") == 1
+
+
+class Again(Ports):
+    """Gives the port of somebody who is gone first, then ports as usual."""
+
+    def __init__(self, port: int, ports: Ports) -> None:
+        super().__init__()
+        self.given = iter([port])
+        self.ports = ports
+
+    def take(self, count: int = 1) -> int:
+        return next(self.given, 0) or self.ports.take(count)
+
+
+def test_a_registrar_that_was_started_anew_and_has_forgotten_us_is_told_again(fake_office, ports, tmp_path):
+    timers = {"t1_ms": 20, "t2_ms": 80}  # silence is over after 1.3 s
+    users = {"200": PASSWORD}
+    with Kamailio(ports, tmp_path / "first", users=users) as kamailio:
+        trunks = {"pbx": registered_at(kamailio.sip, qualify_s=1)}
+        gateway = open_office(fake_office, trunks, server={"sip": {"timers": timers}})
+        until_registered(gateway)
+        gateway.until(lambda: trunk(gateway)["reach"]["state"] == "up", 5, "up")
+    gateway.until(lambda: trunk(gateway)["reach"]["state"] == "down", 20, "down")
+    with Kamailio(Again(kamailio.sip[1], ports), tmp_path / "second", users=users) as kamailio:
+        gateway.until(lambda: trunk(gateway)["reach"]["state"] == "up", 20, "up again")
+        kamailio.until(lambda: kamailio.registered("200"), 40, "registered again")
+        with Phone(kamailio.sip, ports, called="200") as phone:
+            phone.call()
+            phone.hang_up()
+
+
+def test_baresip_calls_the_user_that_we_have_registered_and_hears_the_agent(fake_office, ports, tmp_path):
+    with Kamailio(ports, tmp_path / "kamailio", users={"200": PASSWORD}) as kamailio:
+        gateway = open_office(fake_office, {"pbx": registered_at(kamailio.sip)})
+        until_registered(gateway)
+        uri = f"sip:200@127.0.0.1:{kamailio.sip[1]}"
+        with Baresip(uri, ports, tmp_path / "baresip", words=sound.silence(1)) as baresip:
+            baresip.wait_for("Call established", 15)
+            baresip.until(lambda: hear(recording("greeting"), baresip.heard).whole, 15, "greeted")
 
 
 def call_report(office: Office, gateway: Gateway):

@@ -212,18 +212,20 @@ def test_a_refresh_that_is_forbidden_ends_the_registration_at_once():
 
 def test_a_lost_connection_is_registered_anew():
     registration = registered()
-    registration.renew(now=100.0)
+    registration.renew(now=100.0, at_once=False)
     registration.handle_timeout(now=100.0)
     assert registration.to_send() == [Register(600)]
 
-    registration.renew(now=100.5)  # before the answer: it may have gone down with the connection
+    registration.renew(
+        now=100.5, at_once=False
+    )  # before the answer: it may have gone down with the connection
     registration.answered(200, "OK", contact(600), now=101.0)
     assert registration.next_timeout() == 131.0
 
 
 def test_a_registrar_that_closes_each_connection_is_not_asked_without_a_pause():
     registration = registered()
-    registration.renew(now=0.5)
+    registration.renew(now=0.5, at_once=False)
     assert registration.next_timeout() == 30.0
 
 
@@ -231,12 +233,12 @@ def test_a_registrar_that_is_back_is_asked_at_once_unless_it_had_refused():
     registration = make()
     registration.start(now=0.0)
     fail(registration, 408, now=0.0)
-    registration.renew(now=5.0)
+    registration.renew(now=5.0, at_once=False)
     assert registration.next_timeout() == 5.0
 
     registration.handle_timeout(now=5.0)
     [refused] = fail(registration, 403, now=5.0)
-    registration.renew(now=6.0)
+    registration.renew(now=6.0, at_once=False)
     assert registration.next_timeout() == 5.0 + refused.retry_after
 
 
@@ -274,9 +276,15 @@ def test_stopping_while_a_late_answer_is_awaited_takes_away_what_it_may_bring():
     assert registration.to_send() == [Register(0)]
 
 
+def test_after_an_outage_nobody_waits():
+    registration = registered()
+    registration.renew(now=0.5, at_once=True)
+    assert registration.next_timeout() == 0.5
+
+
 def test_a_renewal_is_never_later_than_the_refresh():
     registration = registered(granted=20)
-    registration.renew(now=1.0)
+    registration.renew(now=1.0, at_once=False)
     assert registration.next_timeout() == 10.0
 
 
@@ -336,7 +344,7 @@ def test_there_is_never_more_than_one_register_under_way_nor_a_registration_with
                 now += amount
                 registration.handle_timeout(now=now)
             case "lost":
-                registration.renew(now=now)
+                registration.renew(now=now, at_once=False)
             case "stop" if not stopped:
                 stopped = True
                 registration.stop()
