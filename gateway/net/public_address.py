@@ -94,29 +94,35 @@ class SeenByStun:
     def __init__(self, server: Address, look_up: Callable[[str], Awaitable[list[str]]]) -> None:
         self._server = server
         self._look_up = look_up
-        self._seen: str | None = None
+        self._seen: dict[bool, str] = {}
 
     def address(self, remote: str) -> str | None:
-        seen = self._seen
-        if seen is None or (":" in seen) != (":" in remote) or ip_address(remote).is_private:
-            return None
-        return seen
+        return None if ip_address(remote).is_private else self._seen.get(":" in remote)
 
     async def ask(self) -> None:
-        """Ask once; after a failure what was known before stays."""
+        """Ask once for each family; after a failure what was known before stays."""
         name = f"{self._server[0]}:{self._server[1]}"
-        why = "its name has no address"
-        for host in await self._look_up(self._server[0]):
-            try:
-                seen = await exchange((host, self._server[1]))
-            except (OSError, stun.StunError, TimeoutError) as error:
-                why = str(error) or "no answer"
-                continue
-            if seen != self._seen:
-                log.info("sip.public_address", address=seen, stun=name, before=self._seen)
-            self._seen = seen
-            return
-        log.warning("sip.stun_failed", stun=name, why=why, used=self._seen or "auto")
+        hosts = await self._look_up(self._server[0])
+        why, answered = "its name has no address", False
+        for ipv6 in (False, True):
+            for host in (each for each in hosts if (":" in each) == ipv6):
+                try:
+                    seen = await exchange((host, self._server[1]))
+                except (OSError, stun.StunError, TimeoutError) as error:
+                    why = str(error) or "no answer"
+                    continue
+                answered = True
+                self._learn(seen, name)
+                break
+        if not answered:
+            used = ", ".join(self._seen.values()) or "auto"
+            log.warning("sip.stun_failed", stun=name, why=why, used=used)
+
+    def _learn(self, seen: str, server: str) -> None:
+        before = self._seen.get(":" in seen)
+        if seen != before:
+            log.info("sip.public_address", address=seen, stun=server, before=before)
+        self._seen[":" in seen] = seen
 
     async def run(self) -> None:
         """Ask again and again; ends with its task."""

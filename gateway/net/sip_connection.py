@@ -30,8 +30,11 @@ class ConnectionLimits:
     max_connections: int = 512
     write_buffer: int = 256 * 1024
     """Octets that may wait for a slow peer; then its connection is cut."""
-    idle_after: float = 900.0
-    """Seconds without a byte from the peer; its keep-alives count."""
+    idle_after: float = 7200.0
+    """
+    Seconds without a byte from the peer; its keep-alives count. Long, because a telephone behind NAT cannot
+    be reached without its connection, and one that is dead is found in another way.
+    """
     partial_after: float = 30.0
     """Seconds that an incomplete message may take."""
     stalled_after: float = 6.0

@@ -138,6 +138,7 @@ class Connections:
         if not ours and not self.gate.admit_connection(connection.flow.remote[0]):
             return False
         if len(self._open) >= self.limits.max_connections:
+            self.gate.refuse_full(connection.flow.remote[0])
             return False
         connection.opened_at = connection.heard_at = self.now()
         self._open[connection.number] = connection

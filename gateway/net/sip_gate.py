@@ -28,7 +28,7 @@ class GateLimits:
     """What one source may send; bursts of two seconds' worth are let through."""
 
     messages_per_s: float = 2000.0
-    connections_per_s: float = 20.0
+    connections_per_s: float = 100.0
     """New connections: a TLS handshake costs us milliseconds."""
 
 
@@ -132,6 +132,10 @@ class Gate:
         self._drop("scanned", host)
         return True
 
+    def refuse_full(self, host: str) -> None:
+        """Count and tell of a connection for which there is no room."""
+        self._drop("full", host)
+
     def refuse_tls(self, host: str, why: str) -> None:
         """Count and tell of a TLS session that could not be made."""
         self._drop("tls_failed", host, why)
@@ -145,7 +149,7 @@ class Gate:
         return False
 
 
-REASONS = ("denied", "flooded", "scanned", "tls_failed", "websocket_failed")
+REASONS = ("denied", "flooded", "full", "scanned", "tls_failed", "websocket_failed")
 """Why something was dropped: the values of the metric's label, and behind ``sip.`` the events of the log."""
 
 

@@ -131,3 +131,10 @@ def test_a_new_contact_takes_the_place_of_the_old_one():
 
     assert trunks.find(flow("203.0.113.7"), "new") == Match("a", "200")
     assert trunks.find(flow("203.0.113.7"), "old") == Match("a")
+
+
+def test_a_listener_is_known_by_its_own_address_also_where_peers_are_told_another():
+    flow = Flow("udp", ("10.0.0.5", 5060), ("203.0.113.9", 5060), 1, bound="192.0.2.1")
+
+    assert Listener("udp", "192.0.2.1", 5060).heard(flow)
+    assert not Listener("udp", "192.0.2.2", 5060).heard(flow)

@@ -97,6 +97,7 @@ async def test_there_is_a_cap_on_connections():
 
         assert await gone(*second) == b""
         assert len(server.pool) == 1
+        assert server.gate.dropped["full"] == 1
         first.close()
 
 

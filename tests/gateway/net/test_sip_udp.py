@@ -97,3 +97,25 @@ def test_what_the_kernel_said_is_remembered_for_a_while_and_for_few_peers(monkey
     local.towards("1099", now=62.0)
     local.towards("a", now=62.0)
     assert asked == ["a"]
+
+
+async def test_a_link_local_peer_is_answered_on_its_link():
+    """SIP carries no scope, so the socket remembers it; a v4 peer and a global one have none."""
+    sent, heard = [], []
+
+    class Transport:
+        def get_extra_info(self, name):
+            return ("fe80::1", 5060, 0, 2)
+
+        def sendto(self, data, address):
+            sent.append(address)
+
+    udp = UdpSocket(lambda *what: heard.append(what[1:]))
+    udp.connection_made(Transport())
+    udp.datagram_received(b"x", ("fe80::7%eth0", 5070, 0, 3))
+    udp.datagram_received(b"x", ("2001:db8::7", 5070, 0, 0))
+
+    assert heard == [(b"x", ("fe80::7", 5070)), (b"x", ("2001:db8::7", 5070))]
+    assert udp.send(b"y", ("fe80::7", 5070))
+    assert udp.send(b"y", ("2001:db8::7", 5070))
+    assert sent == [("fe80::7", 5070, 0, 3), ("2001:db8::7", 5070)]

@@ -3,9 +3,17 @@
 import ssl
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gateway.net.tls import TlsContexts, TlsFailure, TlsFiles, is_for
 from tests.kit.certificates import Authority
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _contexts(authority):
+    global CONTEXTS
+    CONTEXTS = contexts(authority)
 
 
 @pytest.fixture(scope="module")
@@ -164,6 +172,21 @@ def test_a_key_that_cannot_be_used_is_an_error_of_the_system(authority):
     hidden = authority.sign("c.example", password=b"secret")
     with pytest.raises(OSError, match="encrypted"):
         TlsContexts(TlsFiles(hidden.certificate, hidden.private_key))
+
+
+@given(st.binary(max_size=60), st.booleans())
+def test_no_bytes_raise_anything_else(rubbish, established):
+    server = CONTEXTS.accept()
+    if established:
+        join(CONTEXTS.connect("sip.example", verify=False), server)
+    try:
+        server.receive(rubbish)
+        server.receive(rubbish)
+    except TlsFailure:
+        pass
+    server.send(b"x")
+    server.close()
+    server.to_send()
 
 
 @pytest.mark.parametrize(
