@@ -133,7 +133,7 @@ class TrunkSettings(Section):
     max_calls: Annotated[Whole, Field(ge=1)] | None = None
     """Calls at once on this trunk, in both directions; one more gets 503. null leaves it to server.sip."""
     symmetric_rtp: Literal["nat", "strict"] = "nat"
-    """Whose audio is heard: strict is the host that the peer names; nat also one that really sends."""
+    """strict: audio from the host that the peer names, and to its address; nat: also of who really sends."""
     jitter_ms: JitterSettings = JitterSettings()
     """How long a packet that is missing is waited for, as {min: 40, max: 200}."""
     inband_dtmf: bool = False

@@ -69,7 +69,7 @@ class SourceLock:
     Where the peer's packets come from, and so where ours go.
 
     Args:
-        strict: Trust no host but the signalled one, whatever comes first.
+        strict: Trust no host but the signalled one, whatever comes first, and send only to its address.
         barred: The SSRC that this port has heard in an older call, whose peer may still be sending.
     """
 
@@ -105,8 +105,8 @@ class SourceLock:
 
     @property
     def destination(self) -> Address | None:
-        """Where to send."""
-        return self.locked or self.signalled
+        """Where to send: to the source, or where the peer said if only that counts."""
+        return self.signalled if self._strict else self.locked or self.signalled
 
     def admits(self, source: Address, now: float, *, ssrc: int, sequence: int, follows: bool) -> bool:
         """

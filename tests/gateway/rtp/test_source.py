@@ -96,6 +96,7 @@ def test_strict_means_the_signalled_host_and_no_other() -> None:
     assert send(lock, REAL, 10) == 0
     assert send(lock, (SIGNALLED[0], 30_000)) == 1
     assert not lock.admits(REAL, 1.0, ssrc=7, sequence=101, follows=True)
+    assert lock.destination == SIGNALLED  # a peer that sends from one port and receives on another
 
 
 @pytest.mark.report("BR-170")
