@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -31,6 +31,7 @@ _ENTRIES = 2048
 _TTL_S = (5.0, 3600.0)
 _NEGATIVE_S = (5.0, 60.0)
 _FAILED_S = 2.0
+_RETRY_S = 30.0
 _STALE_S = 3600.0
 _HOSTS = Path("/etc/hosts")
 _HOSTS_AFTER = 10.0
@@ -64,10 +65,13 @@ Record: TypeAlias = Naptr | Srv | str
 """A string is an IP address."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Entry:
     records: tuple[Record, ...]
     until: float
+    """When it is asked for again."""
+    stale_until: float
+    """Until when it is better than no answer."""
 
 
 class Dns:
@@ -86,6 +90,7 @@ class Dns:
         self._clock = clock
         self._resolver: dns.asyncresolver.Resolver | None = None
         self._entries: OrderedDict[tuple[str, Kind], _Entry] = OrderedDict()
+        self._asking: dict[tuple[str, Kind], asyncio.Event] = {}
         self._hosts: dict[str, tuple[str, ...]] = {}
         self._hosts_at = -_HOSTS_AFTER
 
@@ -111,24 +116,40 @@ class Dns:
         return [each for each in entry.records if isinstance(each, str)]
 
     async def _ask(self, name: str, kind: Kind) -> tuple[Record, ...]:
-        key, now = (name.lower(), kind), self._clock()
-        entry = self._entries.get(key)
-        if entry is not None and now < entry.until:
-            self._entries.move_to_end(key)
-            return entry.records
-        try:
-            records, ttl = await self._query(name, kind)
-        except (dns.exception.DNSException, OSError) as error:
-            stale = entry is not None and now < entry.until + _STALE_S
-            log.warning("dns.failed", name=name, kind=kind, error=type(error).__name__, stale=stale)
-            records, ttl = (entry.records if entry is not None and stale else ()), _FAILED_S
-            if stale and entry is not None:
+        key = (name.lower(), kind)
+        while True:
+            entry = self._entries.get(key)
+            if entry is not None and self._clock() < entry.until:
+                self._entries.move_to_end(key)
                 return entry.records
-        self._entries[key] = _Entry(records, self._clock() + ttl)
+            asking = self._asking.get(key)
+            if asking is None:
+                break
+            await asking.wait()  # many calls may want one name in the same moment
+        done = self._asking[key] = asyncio.Event()
+        try:
+            entry = self._entries[key] = await self._new_entry(name, kind, entry)
+        finally:
+            del self._asking[key]
+            done.set()
         self._entries.move_to_end(key)
         if len(self._entries) > _ENTRIES:
             self._entries.popitem(last=False)
-        return records
+        return entry.records
+
+    async def _new_entry(self, name: str, kind: Kind, old: _Entry | None) -> _Entry:
+        """Ask; where nobody answers, keep what was known for a while."""
+        try:
+            records, ttl = await self._query(name, kind)
+        except (dns.exception.DNSException, OSError) as error:
+            now = self._clock()
+            stale = old is not None and now < old.stale_until
+            log.warning("dns.failed", name=name, kind=kind, error=type(error).__name__, stale=stale)
+            if old is not None and stale:
+                return replace(old, until=now + _RETRY_S)
+            return _Entry((), now + _FAILED_S, now)
+        now = self._clock()
+        return _Entry(records, now + ttl, now + ttl + (_STALE_S if records else 0.0))
 
     async def _query(self, name: str, kind: Kind) -> tuple[tuple[Record, ...], float]:
         resolver = self._made_resolver()

@@ -95,12 +95,41 @@ async def test_when_no_server_answers_what_was_known_stays_good(names, server, c
         ("dns.failed", "sip.test", True),
         ("dns.failed", "_sip._udp.domain.test", False),
     ]
+    asked = server.asked["sip.test AAAA"]
+    clock.now += 29
+    assert await names.addresses("sip.test", ipv6=True) == ["2001:db8::1"]
+    assert server.asked["sip.test AAAA"] == asked  # nobody waits for the silent server again and again
+    clock.now -= 29
     asked = server.asked["_sip._udp.domain.test SRV"]
     await names.srv("_sip._udp.domain.test")  # it is not asked again at once
     assert server.asked["_sip._udp.domain.test SRV"] == asked
     server.broken = False
     clock.now += 3
     assert await names.srv("_sip._udp.domain.test")
+
+
+async def test_what_was_known_is_good_for_an_hour_and_no_longer(names, server, clock):
+    await names.addresses("sip.test", ipv6=True)
+    server.broken = True
+    for after, found in ((3000, ["2001:db8::1"]), (600, ["2001:db8::1"]), (61, [])):
+        clock.now += after
+        assert await names.addresses("sip.test", ipv6=True) == found
+
+
+async def test_many_who_want_one_name_at_once_ask_once(names, server):
+    async with asyncio.TaskGroup() as group:
+        asking = [group.create_task(names.addresses("sip.test", ipv6=False)) for _ in range(50)]
+    assert all(len(task.result()) == 2 for task in asking)
+    assert server.asked["sip.test A"] == 1
+
+
+async def test_who_gives_up_leaves_the_question_to_the_next(names, server):
+    server.silent = True
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.05):
+            await names.addresses("sip.test", ipv6=False)
+    server.silent = False
+    assert len(await names.addresses("sip.test", ipv6=False)) == 2
 
 
 async def test_a_silent_server_is_given_up(server, clock, monkeypatch):
