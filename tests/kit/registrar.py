@@ -27,7 +27,7 @@ class Registrar:
 
     Args:
         ports: Where its port comes from.
-        tcp: Whether it is asked by TCP; then nobody may send a body.
+        tcp: Whether it is asked by TCP; bodies are passed over.
     """
 
     def __init__(self, ports: Ports, *, tcp: bool = False) -> None:
@@ -43,6 +43,7 @@ class Registrar:
         self.sip: Address = self.socket.getsockname()
         self.connections: dict[socket.socket, bytes] = {}
         self.seen: set[tuple[str, str]] = set()
+        self.responses: list[str] = []
         self.waiting: list[tuple[Message, Source]] = []
 
     def __enter__(self) -> Registrar:
@@ -67,6 +68,16 @@ class Registrar:
                 raise AssertionError(f"no {method} in {timeout} s")
             for key, _ in self.selector.select(0.05):
                 key.data()
+
+    def next_response(self, timeout: float = 10.0) -> str:
+        """Return the start line of the next response that came by a connection."""
+        end = time.monotonic() + timeout
+        while not self.responses:
+            if time.monotonic() > end:
+                raise AssertionError(f"no response in {timeout} s")
+            for key, _ in self.selector.select(0.05):
+                key.data()
+        return self.responses.pop(0)
 
     def answer(
         self, request: tuple[Message, Source], status: int, reason: str, *extra: tuple[str, str]
@@ -117,7 +128,9 @@ class Registrar:
         try:
             message = sip_text.read(data)
         except ValueError:
-            return
+            return  # a body, or what is no SIP
+        if message.status:
+            self.responses.append(message.start)
         name = (message["call-id"], message["cseq"])
         if message.method and name not in self.seen:
             self.seen.add(name)

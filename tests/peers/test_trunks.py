@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from tests.kit import sound
+from tests.kit import sip_text, sound
 from tests.kit.baresip import Baresip
 from tests.kit.gateway import Gateway
 from tests.kit.hear import hear
@@ -234,6 +234,29 @@ def test_a_peer_that_does_not_answer_is_down_and_up_again_when_it_does(fake_offi
         with Phone(gateway.sip, ports, called=NUMBER) as phone:
             phone.call()
             phone.hang_up()
+
+
+def test_over_tcp_a_call_comes_by_the_connection_that_registered_us(fake_office, ports):
+    with Registrar(ports, tcp=True) as registrar:
+        address = f"sip:{registrar.sip[0]}:{registrar.sip[1]};transport=tcp"
+        gateway = open_office(fake_office, {"pbx": {**registered_at(registrar.sip), "address": address}})
+        register = registrar.next()
+        registrar.grant(register, 600)
+        until_registered(gateway)
+        contact, (host, port) = register[0].uri("contact"), registrar.sip
+        headers = [
+            ("Via", f"SIP/2.0/TCP {host}:{port};branch={sip_text.branch()}"),
+            ("From", f"<sip:+12025550123@{host}>;tag=1"),
+            ("To", "<sip:200@pbx.example>"),
+            ("Call-ID", "by-the-same-connection"),
+            ("CSeq", "1 INVITE"),
+            ("Contact", f"<sip:{host}:{port};transport=tcp>"),
+            ("Max-Forwards", "70"),
+        ]
+        register[1].sendall(sip_text.write(f"INVITE {contact} SIP/2.0", headers, sip_text.offer(host, 9)))
+        statuses = [int(registrar.next_response(10).split()[1]) for _ in range(3)]
+        assert statuses == [100, 180, 200]
+        assert trunk(gateway)["calls"] == 1
 
 
 def test_a_changed_trunk_is_registered_anew_and_the_old_contact_taken_away(fake_office, ports):
