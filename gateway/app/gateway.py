@@ -297,7 +297,9 @@ class Gateway:
         return self.switchboard.is_full(trunk)
 
     def _routes(self, settings: Settings) -> TrunkRoutes:
-        return TrunkRoutes(settings.trunks, self.registrar.contact, self.line.flows)
+        return TrunkRoutes(
+            settings.trunks, self.registrar.contact, self.line.flows, self.registrar.service_route
+        )
 
     def _media_done(self, figures: MediaStatistics) -> None:
         quality = figures.quality

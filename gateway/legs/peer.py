@@ -26,7 +26,7 @@ from gateway.sip.own_request import Series
 from gateway.sip.qualification import Qualification, Reach
 from gateway.sip.registration import Registration, RegistrationState
 from gateway.sip.target import Credentials, Target
-from gateway.sip.uri import join_host_port
+from gateway.sip.uri import NameAddr, join_host_port
 
 log = structlog.get_logger(__name__)
 
@@ -118,6 +118,8 @@ class TrunkPeer:
         self._wake = asyncio.Event()
         self._stopping = False
         self._look_up_at = context.clock()
+        self.service_route: tuple[str, ...] = ()
+        """By which proxies the registrar wants our calls to go (RFC 3608)."""
         self._found = True
         self._addresses: dict[str, float] = {}
         self._ways: set[tuple[str, Address]] = set()
@@ -235,6 +237,8 @@ class TrunkPeer:
 
     async def _register(self, registration: Registration, register: reg.Register) -> None:
         def answered(event: RequestAnswered) -> None:
+            if 200 <= event.status < 300:
+                self.service_route = _service_route(event.headers)
             registration.answered(event.status, event.reason, event.headers, now=self._context.clock())
             self._tell_registration()
             self._wake.set()
@@ -371,6 +375,16 @@ def listener_of(settings: TrunkSettings) -> Bound | None:
     """Return the trunk's own listener: by which requests of ours leave, and which they name."""
     listen = settings.listen
     return None if listen is None else (listen.transport, listen.host, listen.port)
+
+
+def _service_route(headers: Headers) -> tuple[str, ...]:
+    """Read Service-Route; one that is no list of loose routes is none (RFC 3608, section 5)."""
+    try:
+        found = headers.elements("Service-Route")
+        routes = [NameAddr.parse(each).uri.sip for each in found]
+    except ValueError:
+        return ()
+    return tuple(found) if all(route is not None and route.loose for route in routes) else ()
 
 
 def own_host(settings: TrunkSettings, flow: Flow) -> str:

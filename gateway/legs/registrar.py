@@ -45,6 +45,11 @@ class Registrar:
         peer = self._peers.get(trunk)
         return peer.contact if peer else ""
 
+    def service_route(self, trunk: str) -> tuple[str, ...]:
+        """By which proxies the registrar of a trunk wants our calls to go."""
+        peer = self._peers.get(trunk)
+        return peer.service_route if peer else ()
+
     def use(self, trunks: Mapping[str, TrunkSettings]) -> None:
         """Begin with trunks that are new or changed, end with those that are gone; the others go on."""
         self._trunks = trunks

@@ -30,9 +30,18 @@ class TrunkRoute:
         settings: The trunk's; its ``peer`` is not ``None``.
         contact: User part of our Contact, empty for none.
         look_up: Finds addresses.
+        routes: Route headers.
     """
 
-    def __init__(self, name: str, settings: TrunkSettings, contact: str, look_up: LookUp) -> None:
+    def __init__(
+        self,
+        name: str,
+        settings: TrunkSettings,
+        contact: str,
+        look_up: LookUp,
+        routes: tuple[str, ...] = (),
+    ) -> None:
+        self._routes = routes
         self._name = name
         self._settings = settings
         self._contact = contact
@@ -61,6 +70,7 @@ class TrunkRoute:
             from_=f"<sip:{user or 'anonymous'}@{host}>",
             flows=flows,
             credentials=credentials_of(settings),
+            routes=self._routes,
             headers=self._vouch(identity, host),
             user=self._contact,
         )
@@ -92,6 +102,11 @@ class TrunkRoute:
         )
 
 
+def _straight(trunk: str) -> tuple[str, ...]:
+    del trunk
+    return ()
+
+
 class TrunkRoutes:
     """
     The ways out over all trunks; satisfies :class:`gateway.legs.outbound.OutboundRoutes`.
@@ -100,11 +115,17 @@ class TrunkRoutes:
         trunks: By name.
         contact: Returns the user part of the contact that is registered for a trunk.
         look_up: Finds addresses.
+        service_route: Returns the Route headers that the registrar of a trunk has asked for.
     """
 
     def __init__(
-        self, trunks: Mapping[str, TrunkSettings], contact: Callable[[str], str], look_up: LookUp
+        self,
+        trunks: Mapping[str, TrunkSettings],
+        contact: Callable[[str], str],
+        look_up: LookUp,
+        service_route: Callable[[str], tuple[str, ...]] = _straight,
     ) -> None:
+        self._service_route = service_route
         self._trunks = {name: settings for name, settings in trunks.items() if settings.peer is not None}
         self._contact = contact
         self._look_up = look_up
@@ -113,7 +134,7 @@ class TrunkRoutes:
         settings = self._trunks.get(trunk)
         if settings is None:
             return None
-        return TrunkRoute(trunk, settings, self._contact(trunk), self._look_up)
+        return TrunkRoute(trunk, settings, self._contact(trunk), self._look_up, self._service_route(trunk))
 
     def only(self) -> TrunkRoute | None:
         return self.find(next(iter(self._trunks))) if len(self._trunks) == 1 else None

@@ -7,6 +7,7 @@ import pytest
 import structlog
 
 from config.trunks import TrunkSettings
+from gateway.legs.outbound import Identity
 from gateway.legs.peer import (
     LOOK_UP_AGAIN_S,
     PeerContext,
@@ -16,6 +17,7 @@ from gateway.legs.peer import (
     status_without_peer,
 )
 from gateway.legs.registrar import Registrar
+from gateway.legs.routes import TrunkRoutes
 from gateway.legs.trunks import Match, TrunkEntry, TrunkTable
 from gateway.sip.errors import LocalProtocolError
 from gateway.sip.events import RequestAnswered
@@ -141,6 +143,32 @@ async def test_a_peer_is_registered_at_and_its_addresses_may_call(house, group):
     assert [entry["event"] for entry in logs] == ["trunk.registered", "trunk.unregistered"]
     assert "s3cret" not in str(logs) + str(peer.status)
     assert figures_of(peer.status) == (0.0, None)
+
+
+@pytest.mark.parametrize(
+    ("written", "route"),
+    [
+        ("<sip:p1.example;lr>, <sip:p2.example;lr>", ("<sip:p1.example;lr>", "<sip:p2.example;lr>")),
+        ("<sip:p1.example>", ()),
+        ("<tel:+1;lr>", ()),
+        ("<broken", ()),
+    ],
+)
+async def test_calls_go_by_the_proxies_that_the_registrar_names(house, group, written, route):
+    registrar = Registrar(house.table, house.context)
+    registrar.use({"office": TrunkSettings(**OFFICE)})
+    group.create_task(registrar.run())
+    (await house.asked()).answer(200, "OK", ("Service-Route", written))
+    await settle()
+    assert registrar.service_route("office") == route
+    assert registrar.service_route("other") == ()
+    routes = TrunkRoutes(
+        {"office": TrunkSettings(**OFFICE)}, registrar.contact, house.line.flows, registrar.service_route
+    )
+    target = await routes.find("office").target("+12025551234", Identity("+12025550100"))
+    assert (target.routes, target.user) == (route, registrar.contact("office"))
+    registrar.stop()
+    (await house.asked()).answer(200)
 
 
 async def test_every_register_of_a_registration_continues_one_series(house, group):
