@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import fractions
+import re
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -54,9 +55,11 @@ class Browser:
 
     Args:
         words: What it says once its audio flows.
+        lies: Whether its offer has another fingerprint than its certificate.
     """
 
-    def __init__(self, words: Pcm) -> None:
+    def __init__(self, words: Pcm, *, lies: bool = False) -> None:
+        self.lies = lies
         self.connection = RTCPeerConnection(RTCConfiguration(iceServers=[]))
         self.connection.addTrack(Voice(words))
         self.pieces: list[Pcm] = []
@@ -68,7 +71,8 @@ class Browser:
 
     async def offer(self) -> str:
         await self.connection.setLocalDescription(await self.connection.createOffer())
-        return self.connection.localDescription.sdp
+        sdp = self.connection.localDescription.sdp
+        return re.sub(r"(a=fingerprint:\S+ )\S+", _turned, sdp) if self.lies else sdp
 
     async def take(self, answer: str) -> None:
         await self.connection.setRemoteDescription(RTCSessionDescription(answer, "answer"))
@@ -105,6 +109,11 @@ class Browser:
                     if listening is not None:
                         listening.cancel()
                     return
+
+
+def _turned(line: re.Match[str]) -> str:
+    """Write a fingerprint back to front."""
+    return line[1] + ":".join(reversed(line[0].split()[1].split(":")))
 
 
 def request(method: str, number: str, cseq: int, *, to: str = "", body: str = "") -> bytes:

@@ -18,12 +18,12 @@ from tests.peers.test_tls import open_secure
 pytestmark = pytest.mark.peers
 
 
-def test_a_browser_and_the_agent_hear_each_other(fake_office, tmp_path) -> None:
-    authority = Authority(tmp_path / "tls")
-    gateway, port, _ = open_secure(fake_office, authority, "wss")
+def browse(port: int, authority: Authority, **options: bool) -> Browser:
+    """Call, say thanks after the greeting, and return when the gateway has hung up."""
 
     async def call() -> Browser:
-        browser = Browser(np.concatenate((sound.silence(len(GREETING) / sound.RATE + 0.8), THANKS)))
+        words = np.concatenate((sound.silence(len(GREETING) / sound.RATE + 0.8), THANKS))
+        browser = Browser(words, **options)
         try:
             async with asyncio.timeout(40):
                 await browser.call(port, authority.file, NUMBER)
@@ -32,7 +32,24 @@ def test_a_browser_and_the_agent_hear_each_other(fake_office, tmp_path) -> None:
         return browser
 
     with only_loopback():
-        browser = asyncio.run(call())
+        return asyncio.run(call())
+
+
+def test_a_browser_with_another_certificate_than_it_signalled_is_hung_up(fake_office, tmp_path) -> None:
+    authority = Authority(tmp_path / "tls")
+    gateway, port, _ = open_secure(fake_office, authority, "wss")
+    browser = browse(port, authority, lies=True)
+    assert not browser.pieces
+    record, caller = kept(fake_office)
+    assert (record["reason"], record["by"]) == ("media_insecure", "gateway")
+    assert not caller.any()
+    assert "fingerprint" in gateway.log
+
+
+def test_a_browser_and_the_agent_hear_each_other(fake_office, tmp_path) -> None:
+    authority = Authority(tmp_path / "tls")
+    gateway, port, _ = open_secure(fake_office, authority, "wss")
+    browser = browse(port, authority)
     assert hear(GREETING, browser.heard).whole
     assert hear(FAREWELL, browser.heard).whole
     assert gateway.metrics()['trunkline_calls_media_total{protection="dtls"}'] == 1
