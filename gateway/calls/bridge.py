@@ -51,7 +51,7 @@ from providers.types import (
     ToolCallsRequested,
 )
 from tools.dispatcher import Batch
-from tools.types import ToolCall, ToolResult, ToolStatus
+from tools.types import ToolCall, ToolResult, ToolStatus, TransferRequest
 
 log = structlog.get_logger(__name__)
 
@@ -341,14 +341,14 @@ class Bridge:
         self._tell(cut=True)
         self._voice, self._speaking = colleague, ""
         self._to_line = converter(self._session.output, colleague.format)
-        self._talk.policy.consulting = True
+        self._talk.policy.consult(True)
         name = f"{self._leg.info.id[:8]} colleague->model"
         self._listening = self._group.create_task(self._hear(colleague), name=name)
         await self._session.send_text(briefing, role="system")
         await self._session.respond(tools=False)
 
     async def turn_back(self) -> None:
-        self._talk.policy.consulting = False
+        self._talk.policy.consult(False)
         if self._listening is not None:
             self._listening.cancel()
             self._listening = None
@@ -377,13 +377,16 @@ class Bridge:
             batch = Batch(tuple(_too_many(call) for call in request.calls), None)
             tools = False
         if batch.terminal is not None:  # first of all: a provider that does not read cannot hold it up
-            self._ending.begin(batch.terminal)
+            if self._talk.policy.consulting:
+                self._ending.decided(accepted=isinstance(batch.terminal, TransferRequest))
+            else:
+                self._ending.begin(batch.terminal)
         for result in batch.results:
             self._report(
                 ev.ToolAnswered, result.call_id, result.tool, result.status, result.reason_code, result.data
             )
             await self._session.send_tool_result(result)
-        if not self._talk.policy.silent and not self._over.is_set():
+        if batch.terminal is None and not self._talk.policy.silent and not self._over.is_set():
             await self._session.respond(tools=tools)
 
     async def _run_tools(self, calls: tuple[ToolCall, ...]) -> Batch:

@@ -89,6 +89,7 @@ class Ending:
         self._hold = hold
         self._on_transfer = on_transfer
         self._speaker: Speaker | None = None
+        self._warm: WarmTransfer | None = None
         self._unheard_ms = unheard_ms
         self._safety_net_s = safety_net_s
         self._quiet = asyncio.Event()
@@ -121,6 +122,11 @@ class Ending:
     def speaks_with(self, speaker: Speaker) -> None:
         """Name who can turn to a colleague; before :meth:`run`."""
         self._speaker = speaker
+
+    def decided(self, *, accepted: bool) -> None:
+        """Take what a colleague said who is asked to take the call."""
+        if self._warm is not None:
+            self._warm.decide(accepted=accepted)
 
     def begin(self, request: TerminalRequest) -> None:
         """Take the request that won its batch; :meth:`run` does the rest."""
@@ -214,7 +220,11 @@ class Ending:
         if not request.warm:
             return await self._transfers.cold(request.number)
         assert self._speaker is not None, "speaks_with() comes first"
-        return await WarmTransfer(self._transfers, self._speaker, hold=self._hold).run(request)
+        self._warm = WarmTransfer(self._transfers, self._speaker, hold=self._hold)
+        try:
+            return await self._warm.run(request)
+        finally:
+            self._warm = None
 
     async def _go_on(self, request: TransferRequest, failure: Outcome) -> None:
         """Give the caller back to the same agent, with the reason; or end what can only end."""

@@ -2,8 +2,9 @@
 The warm transfer: a colleague is asked before the caller is handed over.
 
 The caller waits and hears that somebody is still there. The agent's voice turns to the colleague, says what
-it is about, and hears the colleague; key 1 accepts, key 2 declines. Then the two are joined, or the agent
-turns back to the caller with the reason.
+it is about, and hears the colleague; key 1 accepts, key 2 declines, and so does what the colleague says: the
+agent then calls transfer_call once more, or end_call. The two are joined, or the agent turns back to the
+caller with the reason.
 """
 
 from __future__ import annotations
@@ -52,6 +53,12 @@ class WarmTransfer:
         self._transfers = transfers
         self._speaker = speaker
         self._hold = hold
+        self._said: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+    def decide(self, *, accepted: bool) -> None:
+        """Take what the colleague said to the agent; the first word counts."""
+        if not self._said.done():
+            self._said.set_result("" if accepted else "declined")
 
     async def run(self, request: TransferRequest) -> Outcome:
         """Call the colleague, ask, and join or return; reports each step."""
@@ -97,19 +104,29 @@ class WarmTransfer:
 
     async def _decision(self, colleague: CallLeg) -> str:
         """Return an empty word when the colleague accepts, else why the two are not joined."""
+        name = f"{self._transfers.leg.info.id[:8]} decision"
         answer = "no_decision"
         try:
-            async with asyncio.timeout(self._transfers.plan.decide_s) as scope, asyncio.TaskGroup() as group:
-                watch = group.create_task(self._until_gone(scope), name="warm gone")
-                answer = await self._key(colleague)
-                watch.cancel()
+            async with asyncio.timeout(self._transfers.plan.decide_s), asyncio.TaskGroup() as group:
+                waiting = {
+                    group.create_task(self._key(colleague), name=name),
+                    group.create_task(self._word(), name=name),
+                    group.create_task(self._left(), name=name),
+                }
+                done, others = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+                for task in others:
+                    task.cancel()
+                answer = next(iter(done)).result()
         except TimeoutError:
-            pass  # nobody pressed anything, or nobody is there to be joined any more
+            pass  # nobody decided anything
         return GONE if self._transfers.gone.is_set() else answer
 
-    async def _until_gone(self, scope: asyncio.Timeout) -> None:
+    async def _word(self) -> str:
+        return await self._said
+
+    async def _left(self) -> str:
         await self._transfers.gone.wait()
-        scope.reschedule(asyncio.get_running_loop().time())
+        return GONE
 
     async def _key(self, colleague: CallLeg) -> str:
         async for event in colleague.events():
@@ -133,5 +150,7 @@ def briefing(request: TransferRequest) -> str:
     return (
         f"You now speak to a colleague, {request.label or request.number}, and not to the caller, who waits "
         f"and does not hear you. Tell the colleague in one or two sentences who calls and why: {about} Then "
-        "say: press one to take the call, or two to decline. Answer the colleague's questions shortly."
+        "ask whether to put the caller through: press one to take the call, two to decline, or just say so. "
+        "Answer questions shortly. If the colleague agrees, call transfer_call with the number "
+        f"{request.number} at once; if the colleague declines, call end_call: the caller's line stays."
     )

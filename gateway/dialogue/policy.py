@@ -1,13 +1,13 @@
 """
 Which tools a call allows now (no I/O).
 
-There are two states so far: a call is open, or a terminal action is pending; in the latter no
-tool runs (requirements, section 4.4, last row).
+A call is open, or a terminal action is pending; in the latter no tool runs (requirements, section 4.4,
+last row), but for what a colleague says who is asked to take the call.
 """
 
 from __future__ import annotations
 
-from tools.types import TerminalRequest
+from tools.types import TerminalRequest, TransferRequest
 
 PENDING = "terminal_action_pending"
 
@@ -19,6 +19,8 @@ class CallPolicy:
         self.pending: TerminalRequest | None = None
         self.consulting = False
         """While a terminal action is pending, the agent speaks to the colleague who may take the call."""
+        self.decision: TerminalRequest | None = None
+        """What the colleague said: a transfer accepts the call, an end declines it."""
 
     @property
     def silent(self) -> bool:
@@ -26,14 +28,32 @@ class CallPolicy:
         return self.pending is not None and not self.consulting
 
     def denial(self, tool: str) -> tuple[str, str] | None:
-        """Deny every tool while a terminal action is pending."""
-        return (PENDING, PENDING) if self.pending is not None else None
+        """Deny every tool while a terminal action is pending and nobody is asked."""
+        return (PENDING, PENDING) if self.silent else None
 
     def claim(self, request: TerminalRequest) -> bool:
         """Make ``request`` the pending one, unless another already is."""
         if self.pending is not None:
             return False
         self.pending = request
+        return True
+
+    def consult(self, consulting: bool) -> None:
+        """Begin to ask a colleague, or be done with it."""
+        self.consulting = consulting
+        self.decision = None
+
+    def decide(self, request: TerminalRequest) -> bool:
+        """Take the colleague's word, once; a transfer to anybody else is none."""
+        pending = self.pending
+        elsewhere = (
+            isinstance(request, TransferRequest)
+            and isinstance(pending, TransferRequest)
+            and request.number != pending.number
+        )
+        if elsewhere or self.decision is not None:
+            return False
+        self.decision = request
         return True
 
     def release(self) -> None:

@@ -55,6 +55,11 @@ class Scene:
         self.phone.until(lambda: list(folder.glob("*/call.json")), 10, "call.json")
         return json.loads(next(folder.glob("*/call.json")).read_text())
 
+    def log(self) -> str:
+        """What the audit says of the transfer's outcome so far."""
+        lines = (self.gateway.folder / "gateway.log").read_text().splitlines()
+        return "".join(line for line in lines if "transfer_confirmed" in line and "reason_code" in line)
+
     def steps(self) -> list[tuple[str, str, str]]:
         return [(each["state"], each["method"], each["reason"]) for each in self.record()["transfer"]]
 
@@ -333,6 +338,21 @@ def test_a_colleague_who_accepts_is_joined_with_the_caller(office):
         ]
         spoken = [(each["who"], each.get("to")) for each in call.record()["transcript"]]
         assert spoken == [("agent", "caller"), ("agent", "colleague")]
+        call.nothing_is_left()
+
+
+def test_a_colleague_who_says_yes_is_joined_with_the_caller(office):
+    with scene(office, script="warm_voice", agent=WARM) as call:
+        call.ask_for_sales()
+        call.colleague.until_answered()
+        call.colleague.until_heard(BRIEFING, 10, "the briefing")
+        call.colleague.speak(recording("caller_thanks"))
+        call.colleague.until(lambda: '"reason_code":"transfer_confirmed"' in call.log(), 10, "the transfer")
+        call.talk()
+        call.phone.hang_up()
+        call.colleague.wait_for_bye(5)
+        assert call.steps()[-1] == ("confirmed", "warm", "")
+        assert [each["who"] for each in call.record()["transcript"]].count("colleague") == 1
         call.nothing_is_left()
 
 

@@ -37,6 +37,8 @@ class HandTools:
     def __init__(self, policy):
         self._policy = policy
         self.terminal = None
+        self.decision = None
+        """What a colleague says who is asked."""
         self.ran: list[str] = []
         self.gate = asyncio.Event()
         self.gate.set()
@@ -44,7 +46,9 @@ class HandTools:
     async def run(self, calls):
         self.ran += [call.name for call in calls]
         await self.gate.wait()
-        if self.terminal is not None:
+        if self.decision is not None:
+            self.terminal = self.decision
+        elif self.terminal is not None:
             self._policy.claim(self.terminal)
         results = tuple(ToolResult(call.call_id, call.name, ToolStatus.OK) for call in calls)
         return Batch(results, self.terminal)

@@ -7,6 +7,7 @@ import pytest
 from gateway.calls import events as ev
 from gateway.calls.state import State
 from gateway.calls.transfers import Outcome
+from gateway.dialogue.policy import CallPolicy
 from gateway.legs.base import (
     UNSUPPORTED,
     CannotDial,
@@ -18,7 +19,7 @@ from gateway.legs.base import (
 )
 from providers.types import AudioDone, CallerTranscript, Interrupted, SpeechStarted
 from tests.gateway.calls.scene import BUSY, HOLD, Scene, audio, tool
-from tools.types import TransferRequest
+from tools.types import EndRequest, TransferRequest
 
 SALES = TransferRequest("c_transfer_call", "+12125551234", "Sales")
 ASKED = TransferRequest("c_transfer_call", "+12125551234", "Sales", warm=True, summary="Ada wants a quote.")
@@ -277,3 +278,35 @@ async def test_a_colleague_who_is_busy_is_not_asked():
 
         assert steps(scene)[-1] == ("failed", "warm", "busy")
         assert scene.state.now is State.TALKING
+
+
+@pytest.mark.parametrize(
+    ("says", "last"),
+    [
+        (SALES, ("confirmed", "warm", "")),
+        (EndRequest("c_end_call"), ("failed", "warm", "declined")),
+    ],
+)
+async def test_what_the_colleague_says_decides_as_well(says, last):
+    async with Scene() as scene:
+        colleague = await asked(scene)
+        scene.tools.decision = says
+        await scene.says(tool("transfer_call", response="r2"))
+        await scene.settle()
+
+        assert steps(scene)[-1] == last
+        assert colleague.gone is (last[0] == "failed")
+
+
+def test_only_a_word_about_this_transfer_decides():
+    policy = CallPolicy()
+    policy.claim(ASKED)
+    assert policy.denial("lookup_caller") is not None
+    policy.consult(True)
+
+    assert policy.denial("transfer_call") is None
+    assert not policy.decide(TransferRequest("c2", "+12125559999"))
+    assert policy.decide(SALES)
+    assert not policy.decide(EndRequest("c3"))
+    policy.consult(False)
+    assert policy.denial("transfer_call") is not None
