@@ -23,7 +23,6 @@ from gateway.sip.message import Request
 from gateway.sip.policy import Proof
 from gateway.sip.target import Credentials
 from gateway.sip.text import quote, unquote
-from gateway.sip.uri import Uri
 
 NONCE_LIFE_S: Final = 300.0
 """Seconds that a nonce may be answered; a later answer is ``stale``, and the client tries again by itself."""
@@ -74,7 +73,7 @@ class AuthServer:
         answer = offered[0]
         # The sum is made before anything is compared, so that the time taken tells nothing.
         proven = answer.proves(_secret(wanted, answer), method=request.method)
-        if not proven or answer.qop == "auth-int" or not _fits(answer, request, wanted):
+        if not proven or answer.qop == "auth-int" or not _is_of(answer, wanted):
             return self._challenge(proof.algorithms, realm, "wrong credentials", now=now)
         if not self._use(answer, realm, now):
             return self._challenge(proof.algorithms, realm, "a stale nonce", stale=True, quiet=True, now=now)
@@ -161,8 +160,12 @@ def _secret(wanted: Credentials, answer: Authorization) -> str:
     )
 
 
-def _fits(answer: Authorization, request: Request, wanted: Credentials) -> bool:
-    """Whether it is of this user and for this address; a proxy may have changed all but its user part."""
+def _is_of(answer: Authorization, wanted: Credentials) -> bool:
+    """
+    Whether it names the user; compared in constant time.
+
+    The address in it is not compared with the Request-URI: proxies change that, many clients leave the user
+    out, and RFC 3261, section 22.4 makes no failure of it.
+    """
     name = unquote(f'"{answer.username}"').encode("utf-8", "surrogateescape")
-    same_user = hmac.compare_digest(name, wanted.username.encode("utf-8", "surrogateescape"))
-    return same_user and (answer.uri == request.uri or Uri(answer.uri).user == request.uri.user)
+    return hmac.compare_digest(name, wanted.username.encode("utf-8", "surrogateescape"))
