@@ -25,6 +25,8 @@ sip_port={sip}
 sip_tcp_port={sip}
 guess_hostname=0
 contact=sip:linphone@127.0.0.1
+media_encryption={encryption}
+media_encryption_mandatory={mandatory}
 [rtp]
 audio_rtp_port={rtp}
 download_ptime=20
@@ -43,14 +45,21 @@ class Linphone(Process):
     Args:
         folder: An empty folder for its configuration, its home and its recording.
         words: What ``play`` says.
+        encryption: How it protects its audio, without exception: ``srtp`` or ``dtls``; empty for not at all.
     """
 
-    def __init__(self, ports: Ports, folder: Path, *, words: Pcm) -> None:
+    def __init__(self, ports: Ports, folder: Path, *, words: Pcm, encryption: str = "") -> None:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / ".local" / "share" / "linphone").mkdir(parents=True)
         self.folder = folder
         self.sip: Address = ("127.0.0.1", ports.take(2))
-        (folder / "linphonerc").write_text(CONFIG.format(sip=self.sip[1], rtp=ports.take(4)))
+        config = CONFIG.format(
+            sip=self.sip[1],
+            rtp=ports.take(4),
+            encryption=encryption or "none",
+            mandatory=int(bool(encryption)),
+        )
+        (folder / "linphonerc").write_text(config)
         self.words = sound.write(folder / "words.wav", words)
         pipe = folder / "commands"
         os.mkfifo(pipe)
