@@ -24,6 +24,7 @@ TRUNKS = {
         "allow": ["127.0.0.5"],
         "auth": {"username": "alice", "password": "open-sesame", "algorithms": ["MD5"]},
     },
+    "known": {"allow": ["127.0.0.6"], "username": "trunk", "password": "trunk-secret"},
 }
 
 
