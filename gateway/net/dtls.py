@@ -18,9 +18,8 @@ from functools import cache
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
-from OpenSSL import SSL
+from OpenSSL import SSL, crypto
 
 from gateway.sdp import Fingerprint, Suite
 
@@ -197,11 +196,11 @@ class DtlsHandshake:
         self._collect(connection, now)
 
     def _finish(self, connection: SSL.Connection) -> None:
-        certificate = connection.get_peer_certificate(as_cryptography=True)
+        certificate = connection.get_peer_certificate()
         suite = _PROFILES.get(connection.get_selected_srtp_profile())
         if certificate is None:
             self._fail("the peer shows no certificate")
-        elif not self._is_known(certificate.public_bytes(Encoding.DER)):
+        elif not self._is_known(crypto.dump_certificate(crypto.FILETYPE_ASN1, certificate)):
             self._fail("the peer's certificate has not the fingerprint that was signalled")
         elif suite is None:
             self._fail("no common SRTP profile")

@@ -32,6 +32,7 @@ _CALLER_KEYS = frozenset({"caller", "client", "from", "caller_number", "from_num
 _IN_TEXT: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\b(Bearer|Basic|Digest)\s+[A-Za-z0-9+/=_.~-]{6,}", re.IGNORECASE), rf"\1 {REDACTED}"),
     (re.compile(r"\b(sk|rk|pk|ek)[-_][A-Za-z0-9_-]{8,}"), REDACTED),
+    (re.compile(r"\b(inline:|ice-pwd:)[A-Za-z0-9+/=]{16,}", re.IGNORECASE), rf"\1{REDACTED}"),  # keys of SRTP
     (re.compile(r"\bAIza[A-Za-z0-9_-]{20,}"), REDACTED),
     (re.compile(r"(?<=://)[^/\s:@]+:[^/\s@]+(?=@)"), REDACTED),
     (

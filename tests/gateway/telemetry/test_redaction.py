@@ -102,3 +102,11 @@ def test_a_secret_is_found_wherever_it_is(around, key):
     cleaned = clean(a=[around, {"b": around, "c": {key: SECRET}}])
 
     assert SECRET not in repr(cleaned)
+
+
+def test_keys_of_a_session_description_are_cut_out():
+    key = "WVNfX19zZW1jdGwgKCkgewkyMjA7fQp9CnVubGVz"
+    text = f"refused: a=crypto:1 AES_CM_128_HMAC_SHA1_80 inline:{key}|2^20, a=ice-pwd:{key[:24]}"
+    told = clean(error=text)["error"]
+    assert key[:24] not in told
+    assert f"inline:{REDACTED}|2^20" in told
