@@ -19,7 +19,7 @@ from tests.kit.name_server import NameServer
 CONFIG = """
 server:
   sip:
-    listen: ["udp:127.0.0.1:0"]
+    listen: ["udp:127.0.0.1:0", {listen}]
     rtp_ports: 25000-25999
     timers: {{t1_ms: 20, t2_ms: 80, t4_ms: 100}}
     {tls}
@@ -57,7 +57,7 @@ class House:
     """A gateway in this process."""
 
     def __init__(self, path, **values):
-        path.write_text(CONFIG.format(**{"tls": "", "trunk": "", **values}))
+        path.write_text(CONFIG.format(**{"tls": "", "trunk": "", "listen": "", **values}))
         self.gateway = Gateway(Current(path, check_tools=check_tools, check_settings=check_settings))
         self.stop = asyncio.Event()
 
@@ -149,6 +149,41 @@ async def test_a_carrier_over_tls_shows_the_certificate_of_its_domain(
         assert failed["why"] == "the certificate is not for carrier.test"
 
 
+PING = """OPTIONS sip:gw.example:5061;transport=tls SIP/2.0\r
+Via: SIP/2.0/TLS 203.0.113.30:5061;branch=z9hG4bKopt1\r
+From: <sip:sip.pstnhub.example>;tag=t1\r
+To: <sip:gw.example>\r
+Call-ID: ping-1\r
+CSeq: 1 OPTIONS\r
+Max-Forwards: 70\r
+Content-Length: 0\r
+\r
+"""
+
+
+@pytest.mark.report("BR-018")
+async def test_a_ping_over_tls_is_answered_with_our_name(tmp_path, authority):
+    ours = authority.sign("gw.example")
+    tls = f"""public_name: gw.example
+    tls: {{certificate: {ours.certificate}, private_key: {ours.private_key}}}"""
+    values = {"dns": 53, "address": "sip:127.0.0.1", "tls": tls, "listen": '"tls:127.0.0.1:0"'}
+    async with House(tmp_path / "g.yaml", **values) as house:
+        await house.until(lambda: not house.gateway.unready())
+        [port] = [port for kind, _, port in house.gateway.line.endpoint.addresses if kind == "tls"]
+        trusting = ssl.create_default_context(cafile=authority.file)
+        # The trunk's own address is in: it has been looked up.
+        await house.until(lambda: house.gateway.line.trunks.knows("127.0.0.1"))
+        reader, writer = await asyncio.open_connection(
+            "127.0.0.1", port, ssl=trusting, server_hostname="gw.example"
+        )
+        writer.write(PING.encode())
+        ok = sip_text.read(await reader.readuntil(b"\r\n\r\n"))
+        writer.close()
+    assert ok.status == 200
+    assert ok["contact"] == f"<sip:gw.example:{port};transport=tls>"
+    assert "INVITE" in ok["allow"]
+
+
 def test_what_the_endpoint_takes_of_the_settings(tmp_path, authority):
     ours = authority.sign("gw.test")
     path = tmp_path / "g.yaml"
@@ -158,7 +193,7 @@ def test_what_the_endpoint_takes_of_the_settings(tmp_path, authority):
     websocket_origins: ["https://phone.example"]
     max_messages_per_s: 50
     tcp_above_bytes: null"""
-    path.write_text(CONFIG.format(tls=tls, trunk="", dns=5353, address="sip:10.0.0.1"))
+    path.write_text(CONFIG.format(tls=tls, trunk="", dns=5353, address="sip:10.0.0.1", listen=""))
     found = endpoint_settings(Current(path, check_tools=check_tools).settings.server)
 
     assert (found.public_address, found.dns, found.origins) == (

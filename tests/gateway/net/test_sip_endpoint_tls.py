@@ -232,6 +232,21 @@ async def test_when_the_connection_dies_in_mid_call_a_new_one_leads_to_the_conta
         assert bye["via"].startswith("SIP/2.0/TLS")
 
 
+async def test_an_answer_whose_connection_died_goes_by_a_new_one_to_the_via(authority, files):
+    pair = authority.sign("127.0.0.1")
+    async with secure(files, answer=False, timers=Timers()) as gateway, TlsListener(pair) as peer:
+        _, writer = await dial(gateway, trusting(authority))
+        writer.write(tls_request("INVITE", f"127.0.0.1:{peer.port}", body="v=0\r\n"))
+        offered = await gateway.until(sip.CallOffered)
+        writer.transport.abort()
+        await settled(lambda: gateway.endpoint.connections == 0)
+        gateway.ua.answer(offered.call, ANSWER, now=gateway.now())
+        gateway.endpoint.settle()
+        async with asyncio.timeout(3):
+            ok = await peer.arrived.get()
+        assert ok.status == 200
+
+
 @pytest.mark.parametrize("verify", [True, False])
 async def test_the_certificate_of_whom_we_connect_to_must_be_right(authority, files, verify):
     """It is never fallen back to anything less; only a trunk can waive the check."""
