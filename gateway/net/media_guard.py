@@ -201,7 +201,8 @@ class MediaGuard:
                     context if alone or number == Channel.RTCP else self._srtcp,
                 )
                 self.protection = f"dtls {handshake.keys[0].suite}"
-            elif number == Channel.RTP:  # without RTCP, a call is still a call
+            elif number == Channel.RTP and not self.ready:
+                # Without RTCP a call is still a call; so is one whose peer keeps to its old association.
                 self._events.append(MediaFailed(handshake.reason))
 
     def _use(self, srtp: Srtp | None, srtcp: Srtp | None) -> None:

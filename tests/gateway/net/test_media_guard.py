@@ -209,6 +209,17 @@ def check(ice: Ice, *, nominates: bool) -> bytes:
     return bytes(message)
 
 
+def test_a_peer_that_keeps_to_its_association_is_heard_when_a_new_one_fails() -> None:
+    pair = Pair(mux=True)
+    pair.carry()
+    moved = ("198.51.100.1", 5500)
+    pair.ours.configure(replace(pair.active, remote=moved, remote_rtcp=moved), 1.0)
+    pair.ours.to_send()  # which nobody answers
+    pair.ours.tick(1.0 + GIVE_UP_S)
+    assert pair.ours.events() == []
+    assert pair.ours.open(pair.theirs.protect(rtp(9)), moved, 12.0) == rtp(9)
+
+
 def test_with_ice_the_peer_is_where_it_says_so_with_its_password() -> None:
     ice = Ice(IceCredentials("ours", "o" * 22), IceCredentials("them", "t" * 22))
     nowhere = ("0.0.0.0", 9)
