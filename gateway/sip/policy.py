@@ -20,7 +20,7 @@ class Proof:
 
     credentials: Credentials
     """Their realm is that of the challenge."""
-    algorithms: tuple[Algorithm, ...] = (Algorithm.SHA256, Algorithm.MD5)
+    algorithms: tuple[Algorithm, ...] = (Algorithm.MD5,)
     """What is offered, the preferred one first (RFC 8760, section 2.4)."""
 
 

@@ -62,6 +62,7 @@ class Baresip(Process):
         mediaenc: How it protects its audio, a key of :data:`MODULE_OF`; empty for not at all.
         mux: Whether it offers RTCP on the port of RTP.
         ca: Whom it trusts; needed for ``;transport=tls``.
+        password: What it answers a challenge with, as user ``baresip``.
         certificate: What it shows when it is asked for a certificate: a file with key and certificate.
     """
 
@@ -77,6 +78,7 @@ class Baresip(Process):
         mux: bool = False,
         ca: Path | None = None,
         certificate: Path | None = None,
+        password: str = "",
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
@@ -96,7 +98,8 @@ class Baresip(Process):
         config += f"sip_certificate {certificate}\n" if certificate else ""
         (folder / "config").write_text(config)
         encryption = f";mediaenc={mediaenc}" if mediaenc else ""
-        account = f"<sip:baresip@127.0.0.1>;regint=0;audio_codecs=PCMU{encryption}"
+        proof = f";auth_user=baresip;auth_pass={password}" if password else ""
+        account = f"<sip:baresip@127.0.0.1>;regint=0;audio_codecs=PCMU{encryption}{proof}"
         account += "\n" if uri else ";answermode=auto\n"
         (folder / "accounts").write_text(account)
         (folder / "contacts").touch()

@@ -22,7 +22,7 @@ TRUNKS = {
     "american": {"allow": ["127.0.0.4"], "codecs": ["PCMU"]},
     "guarded": {
         "allow": ["127.0.0.5"],
-        "auth": {"username": "alice", "password": "open-sesame", "algorithms": ["MD5"]},
+        "auth": {"username": "alice", "password": "open-sesame"},
     },
     "known": {"allow": ["127.0.0.6"], "username": "trunk", "password": "trunk-secret"},
 }

@@ -15,7 +15,8 @@ from gateway.sip.policy import PeerPolicy, Proof
 from gateway.sip.target import Credentials
 from tests.gateway.sip.rig import ANSWER, OFFER, Rig, invite, request, statuses
 
-WANTED = Proof(Credentials("alice", "open sesame", "pbx.example"))
+BOTH = (Algorithm.SHA256, Algorithm.MD5)
+WANTED = Proof(Credentials("alice", "open sesame", "pbx.example"), BOTH)
 URI = "sip:+12125550100@192.0.2.10"
 SUMS = {"MD5": hashlib.md5, "SHA-256": hashlib.sha256}
 
@@ -160,7 +161,7 @@ def test_a_nonce_of_somebody_else_is_stale(auth):
 
 
 def test_a_nonce_of_another_realm_is_stale(auth):
-    other = auth.judge(asked(), Proof(Credentials("alice", "open sesame", "b")), now=0.0).headers[0][1]
+    other = auth.judge(asked(), Proof(Credentials("alice", "open sesame", "b"), BOTH), now=0.0).headers[0][1]
     refusal = auth.judge(asked(authorization(other.replace('"b"', '"pbx.example"'))), WANTED, now=1.0)
 
     assert refusal.why == "a stale nonce"
@@ -184,7 +185,7 @@ def test_without_a_realm_of_its_own_a_trunk_gets_ours(auth):
 
 
 def test_only_the_algorithms_of_the_trunk_are_offered_and_taken(auth):
-    only_md5 = Proof(WANTED.credentials, (Algorithm.MD5,))
+    only_md5 = Proof(WANTED.credentials)
     sha, md5 = challenged(auth)
     refusal = auth.judge(asked(authorization(sha)), only_md5, now=1.0)
 
