@@ -91,7 +91,7 @@ class CallerAuth(Section):
     password: SecretStr
     """The password; write ${env:NAME}."""
     algorithms: Annotated[tuple[Literal["SHA-256", "MD5"], ...], Field(min_length=1)] = ("MD5",)
-    """What is offered, the preferred one first. Add SHA-256 only for a peer that has it; others may give up."""
+    """What is offered, the preferred one first. Add SHA-256 for a peer that has it; others may give up."""
 
     @field_validator("algorithms")
     @classmethod
