@@ -25,7 +25,7 @@ class AgentTransfer(Section):
     """refer, bridge or auto; null leaves it to the trunk that the caller came over."""
     trunk: str | None = None
     """The trunk for our own calls; null takes the caller's, else the only one with an address."""
-    ring_s: Annotated[Number, Field(gt=0, le=300)] = 30.0
+    ring_s: Annotated[Number, Field(gt=0, le=180)] = 30.0
     """How long our own call may ring before the caller is back with the agent."""
     decide_s: Annotated[Number, Field(gt=0, le=600)] = 60.0
     """How long the colleague of a warm transfer may take to accept (1) or to decline (2)."""

@@ -96,6 +96,9 @@ class TrunkDialler:
         except LocalProtocolError as error:
             leg.abandon()
             raise CannotDial("no_route", str(error)) from error
+        except OSError as error:  # no socket is left for its media
+            leg.abandon()
+            raise CannotDial("overloaded", str(error)) from error
         return leg
 
     def _route(self, came_over: str, trunk: str | None) -> OutboundRoute | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -40,6 +41,7 @@ def ringback(number: str) -> Cadence:
     return next((cadence for prefix, cadence in _RINGBACKS if number.startswith(prefix)), EUROPE)
 
 
+@lru_cache(maxsize=32)
 def tone(cadence: Cadence, line: AudioFormat) -> bytes:
     """Make one period of a tone in the line's format."""
     pieces: list[np.ndarray[tuple[int], np.dtype[np.int16]]] = []

@@ -17,6 +17,7 @@ from gateway.legs.base import (
     TransferRequested,
     TransferState,
 )
+from providers.errors import SessionLost
 from providers.types import AudioDone, CallerTranscript, Interrupted, SpeechStarted
 from tests.gateway.calls.scene import BUSY, HOLD, Scene, audio, tool
 from tools.types import EndRequest, TransferRequest
@@ -103,6 +104,28 @@ async def test_a_call_that_no_trunk_carries_is_a_failure_like_any_other():
 
         assert steps(scene)[-1] == ("failed", "bridge", "no_route")
         assert scene.state.now is State.TALKING
+
+
+async def test_a_model_that_is_lost_while_it_rings_does_not_stop_the_transfer():
+    async with Scene(method="bridge") as scene:
+        await announced(scene)
+        await scene.says(SessionLost("the socket broke", code="1006"))
+        scene.dialler.answer()
+        await scene.call
+
+        assert scene.transfers.joined is not None
+        assert scene.leg.hung_up == []
+
+
+async def test_a_caller_whose_model_is_lost_and_whom_nobody_takes_hears_the_apology():
+    async with Scene(method="bridge") as scene:
+        await announced(scene)
+        await scene.says(SessionLost("the socket broke", code="1006"))
+        scene.dialler.legs[0].leave(reason="busy")
+        await scene.settle()
+
+        assert await scene.hears(200) == b"\x55" * 1600
+        assert scene.leg.hung_up
 
 
 async def test_nobody_answers():

@@ -176,11 +176,19 @@ async def test_without_a_port_nobody_is_called(monkeypatch):
     assert refused.value.reason == "overloaded"
 
 
-async def test_what_the_user_agent_cannot_write_gives_the_port_back():
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (LocalProtocolError("a header that cannot be written"), "no_route"),
+        (OSError(24, "Too many open files"), "overloaded"),
+    ],
+)
+async def test_what_cannot_be_sent_gives_the_port_back(error, reason):
     line = OutgoingLine()
-    line.agent.error = LocalProtocolError("a header that cannot be written")
+    line.agent.error = error
 
-    with pytest.raises(CannotDial):
+    with pytest.raises(CannotDial) as refused:
         await line.dial()
+    assert refused.value.reason == reason
     assert (line.pool.leased, line.pacer.active) == (0, 0)
     await asyncio.sleep(0)
