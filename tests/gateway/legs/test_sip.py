@@ -362,3 +362,14 @@ async def test_the_answer_to_a_refresh_of_ours_moves_the_media(answered):
     answered.leg.handle(sip.ReofferAnswered("c1", 488, None))
 
     assert answered.events_now()[-1] == HoldChanged(True)
+
+
+@pytest.mark.parametrize("status", [400, 403, 405, 406, 415, 420, 421, 488, 489, 501, 603, 606])
+async def test_a_peer_that_refuses_the_refer_itself_leaves_it_to_us(answered, status):
+    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+        task = group.create_task(_all(answered.leg.transfer("+12125551234")))
+        while ("refer", "+12125551234") not in answered.agent.asked:
+            await asyncio.sleep(0)
+        answered.leg.handle(sip.ReferAnswered("c1", status))
+
+    assert task.result() == [TransferProgress(TransferState.FAILED, status, UNSUPPORTED)]
