@@ -7,6 +7,7 @@ terms, and hands every later event to the leg it belongs to.
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -270,9 +271,11 @@ class SipLine:
 
     def _build(self, event: sip.CallOffered, info: CallInfo) -> SipLeg | Refusal:
         codecs = self.settings.codecs.get(info.trunk, ("PCMU", "PCMA"))
-        host = event.flow.local[0]
+        audio = _AUDIO_HOST.search(event.offer or b"")
+        flow = event.flow if audio is None else self.endpoint.flow_of_media(event.flow, audio[1].decode())
+        host = flow.local[0]
         try:
-            lease = self._pool.lease(self._clock(), self.endpoint.media_host(event.flow))
+            lease = self._pool.lease(self._clock(), self.endpoint.media_host(flow))
         except PortsExhausted:
             return Refusal(503, "Service Unavailable", "ports_exhausted", retry_after_s=5)
         try:
@@ -314,6 +317,10 @@ class SipLine:
         self._ua.reject(
             call, refusal.status, reason=refusal.reason, headers=refusal.headers(), now=self._clock()
         )
+
+
+_AUDIO_HOST = re.compile(rb"^c=IN IP[46] ([0-9A-Fa-f:.]+)[ \t]*\r?$", re.MULTILINE)
+"""Enough of an offer to see the family of its audio; what it really says is read with the ports at hand."""
 
 
 def _forget(*_: object) -> None:

@@ -13,7 +13,7 @@ import socket
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from gateway.net import stun
@@ -189,6 +189,15 @@ class SipEndpoint:
             self._flow_to(place, bound, outbox, connections)
             for place, bound in zip(places, ours, strict=True)
         )
+
+    def flow_of_media(self, flow: Flow, audio: str) -> Flow:
+        """
+        Return the flow with our address for a peer whose audio has the other family (RFC 6157).
+
+        It is the flow itself where the family is the same, or where we have no way to that address.
+        """
+        ours = None if (":" in audio) == (":" in flow.local[0]) else self._public.route(audio)
+        return flow if ours is None else replace(flow, local=(ours, flow.local[1]))
 
     def media_host(self, flow: Flow) -> str:
         """Return the address to bind a call's media to: that of its SDP, or the wildcard of its family."""

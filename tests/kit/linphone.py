@@ -69,7 +69,6 @@ class Linphone(Process):
         super().__init__(
             command, log, ready=lambda: "linphonec>" in log.read_text(), env={"HOME": str(folder)}
         )
-        self.tell("ipv6 disable")
         self.tell("soundcard use files")
         self.tell(f"record {folder / 'heard.wav'}")
 

@@ -7,6 +7,7 @@ import pytest
 
 from gateway.net.sip_connection import ConnectionLimits
 from gateway.sip import events as sip
+from gateway.sip.flow import Flow
 from gateway.sip.timers import Timers
 from tests.gateway.net.rig import ANSWER, Gateway, Phone, request, tcp_message
 from tests.kit import sip_text
@@ -308,3 +309,31 @@ async def test_an_endpoint_that_never_listened_can_be_closed():
     await gateway.endpoint.close()
 
     assert gateway.endpoint.addresses == []
+
+
+async def test_audio_of_the_other_family_gets_our_address_of_that_one():
+    """RFC 6157: signalling over IPv4 may set up audio over IPv6, and the other way round."""
+    async with Gateway() as gateway:
+        four = Flow("udp", ("127.0.0.1", 5060), ("127.0.0.1", 5070))
+        six = Flow("udp", ("::1", 5060), ("::1", 5070))
+        assert gateway.endpoint.flow_of_media(four, "127.0.0.9") is four
+        assert gateway.endpoint.flow_of_media(four, "::1").local == ("::1", 5070)
+        assert gateway.endpoint.flow_of_media(six, "127.0.0.1").local == ("127.0.0.1", 5070)
+        assert gateway.endpoint.media_host(gateway.endpoint.flow_of_media(four, "::1")) == "::"
+
+
+async def test_every_message_is_shown_to_the_tap_and_nothing_without_one():
+    async with Gateway() as gateway, Phone(gateway) as phone:
+        phone.send(request("OPTIONS", f"127.0.0.1:{phone.port}"))
+        await phone.receive()
+        seen = []
+        gateway.endpoint.tap = lambda data, flow, *, sent, now: seen.append((data.split(b" ")[0], sent, flow))
+        phone.send(request("OPTIONS", f"127.0.0.1:{phone.port}", branch="2"))
+        await phone.receive()
+        gateway.endpoint.tap = None
+        phone.send(request("OPTIONS", f"127.0.0.1:{phone.port}", branch="3"))
+        await phone.receive()
+    assert [(word, sent, flow.remote[1]) for word, sent, flow in seen] == [
+        (b"OPTIONS", False, phone.port),
+        (b"SIP/2.0", True, phone.port),
+    ]
