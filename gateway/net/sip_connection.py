@@ -89,7 +89,8 @@ class Connection(asyncio.Protocol):
     Args:
         owner: All connections.
         number: Its name in flows.
-        listener: Where it came in; ``None`` for one of ours.
+        listener: Where it came in; for one of ours, where peers reach us instead, if anywhere.
+        ours: Whether we open it.
         tls: Its session, where there is one.
         websocket: Its framing, where it is one.
         domain: For one of ours with TLS: whose certificate was asked for.
@@ -102,12 +103,14 @@ class Connection(asyncio.Protocol):
         transport: Transport,
         *,
         listener: Listener | None,
+        ours: bool,
         tls: TlsSession | None,
         websocket: WebSocketFramer | None,
         domain: str = "",
     ) -> None:
         self._owner = owner
         self._listener = listener
+        self.is_ours = ours
         self._tls = tls
         self._websocket = websocket
         self._welcome = False
@@ -131,11 +134,6 @@ class Connection(asyncio.Protocol):
         self.closed = asyncio.Event()
 
     @property
-    def is_ours(self) -> bool:
-        """Whether we have opened it."""
-        return self._listener is None
-
-    @property
     def usable(self) -> bool:
         """Whether a message can be sent."""
         return self._transport is not None and not self._transport.is_closing() and self.ready.is_set()
@@ -153,10 +151,10 @@ class Connection(asyncio.Protocol):
         self._identify(remote[:2], local[0])
         # Where a Contact led us to, somebody may answer our request; only who is allowed may ask.
         self._welcome = self._owner.gate.welcomes(remote[0])
-        if not self._owner.admit(self, ours=self._listener is None):
+        if not self._owner.admit(self, ours=self.is_ours):
             self.abort()
             return
-        if self._tls is not None and self._listener is None:
+        if self._tls is not None and self.is_ours:
             self._run_tls(self._tls, start=True)
         elif self._tls is None and self._websocket is None:
             self.ready.set()
@@ -336,7 +334,7 @@ class Connection(asyncio.Protocol):
         if self._websocket is not None:
             self._websocket.ping()
             self._say(self._websocket.to_send())
-        elif self._listener is None:
+        elif self.is_ours:
             self._say(PING)
         else:
             return  # the side that opened a connection keeps it alive

@@ -6,10 +6,11 @@ import asyncio
 import errno
 import socket
 from collections.abc import Callable, Sequence
+from ipaddress import ip_address
 
 from gateway.net.sip_connection import Connection, ConnectionLimits, Listener
 from gateway.net.sip_gate import Gate
-from gateway.net.sip_udp import bound_socket
+from gateway.net.sip_udp import bound_socket, is_wildcard
 from gateway.net.sip_websocket import WebSocketFramer
 from gateway.net.tls import TlsContexts, TlsSession
 from gateway.sip.flow import Address, Flow, Transport
@@ -54,7 +55,7 @@ class Connections:
         self._origins = tuple(origins)
         self._loop = asyncio.get_running_loop()
         self._servers: list[asyncio.Server] = []
-        self._listeners: dict[Transport, Listener] = {}
+        self._listeners: list[Listener] = []
         self._open: dict[int, Connection] = {}
         self._serial = 0
         self._sweep: asyncio.TimerHandle | None = None
@@ -70,14 +71,14 @@ class Connections:
 
     def port_of(self, transport: Transport) -> int:
         """Where we listen for a transport; its default port where we do not."""
-        listener = self._listeners.get(transport)
+        listener = self._listener_of(transport)
         return listener.port if listener else (5061 if transport in {"tls", "wss"} else 5060)
 
     def place(self, transport: Transport, remote: str, local: str, listener: Listener | None) -> Address:
         """Return the address by which a peer reaches us, from its own and that of our end."""
         # On a connection of ours the port is a passing one: peers reach us where we listen.
-        shown = listener or self._listeners.get(transport)
-        return self._advertise(shown, remote, local), shown.port if shown else self.port_of(transport)
+        port = self.port_of(transport) if listener is None else listener.port
+        return self._advertise(listener, remote, local), port
 
     async def listen(self, transport: Transport, host: str, port: int) -> Address:
         """Listen on an IP address and return where; raise ``OSError``, also where TLS has no certificate."""
@@ -92,7 +93,7 @@ class Connections:
             sock.close()
             raise
         self._servers.append(server)
-        self._listeners.setdefault(transport, listener)
+        self._listeners.append(listener)
         return address
 
     async def connect(
@@ -100,6 +101,7 @@ class Connections:
         transport: Transport,
         address: Address,
         *,
+        local: Address | None = None,
         domain: str = "",
         verify: bool = True,
         within: float | None = None,
@@ -110,15 +112,19 @@ class Connections:
         Args:
             transport: ``tcp`` or ``tls``; nobody can open a WebSocket to a browser.
             address: IP address and port.
+            local: By which the peer is to reach us: the connection then comes from that listener's address,
+                which the peer may have in a list of its own.
             domain: Whose certificate the peer must show; the address's own by default.
             verify: Whether it must.
             within: Seconds; ``None`` takes those of the limits.
         """
         tls = self.tls.connect(domain or address[0], verify=verify) if transport == "tls" else None
-        made = self._make(transport, None, tls, None, domain)
+        listener = self._listener_of(transport, local, ipv6=":" in address[0])
+        made = self._make(transport, listener, tls, None, ours=True, domain=domain)
+        source = _source(listener, address[0])
         try:
             async with asyncio.timeout(within or self.limits.connect_after):
-                await self._loop.create_connection(lambda: made, *address)
+                await self._loop.create_connection(lambda: made, *address, local_addr=source)
                 await made.ready.wait()
         except TimeoutError:
             made.give_up()
@@ -171,7 +177,20 @@ class Connections:
         websocket = None
         if listener.transport in {"ws", "wss"}:
             websocket = WebSocketFramer(self._origins, max_size=self.limits.max_message)
-        return self._make(listener.transport, listener, tls, websocket)
+        return self._make(listener.transport, listener, tls, websocket, ours=False)
+
+    def _listener_of(
+        self, transport: Transport, local: Address | None = None, *, ipv6: bool | None = None
+    ) -> Listener | None:
+        """Return the listener that stands for a connection of ours: that which ``local`` names, else any."""
+        fitting = [
+            each
+            for each in self._listeners
+            if each.transport == transport and ipv6 in {None, ":" in each.host}
+        ]
+        if local is not None:
+            fitting.sort(key=lambda each: (each.port != local[1], each.host != local[0]))
+        return fitting[0] if fitting else None
 
     def _make(
         self,
@@ -179,11 +198,20 @@ class Connections:
         listener: Listener | None,
         tls: TlsSession | None,
         websocket: WebSocketFramer | None,
+        *,
+        ours: bool,
         domain: str = "",
     ) -> Connection:
         self._serial += 1
         return Connection(
-            self, self._serial, transport, listener=listener, tls=tls, websocket=websocket, domain=domain
+            self,
+            self._serial,
+            transport,
+            listener=listener,
+            ours=ours,
+            tls=tls,
+            websocket=websocket,
+            domain=domain,
         )
 
     def _arm_sweep(self) -> None:
@@ -213,3 +241,12 @@ def _leads_to(connection: Connection, flow: Flow) -> bool:
     if there.transport != flow.transport or there.remote != flow.remote:
         return False
     return not flow.domain or not flow.secure or connection.domain == flow.domain
+
+
+def _source(listener: Listener | None, remote: str) -> Address | None:
+    """Return the address that a connection of ours comes from; ``None`` leaves it to the routing table."""
+    if listener is None or is_wildcard(listener.host):
+        return None
+    if ip_address(listener.host).is_loopback != ip_address(remote).is_loopback:
+        return None
+    return listener.host, 0

@@ -205,6 +205,7 @@ class Outbox:
             connection = self._connections.find(to) or await self._connections.connect(
                 flow.transport,
                 to.remote,
+                local=flow.local,
                 domain=flow.domain or place.domain,
                 verify=self._verify(place.host),
                 within=_MOVED_AFTER if moved else None,

@@ -257,6 +257,26 @@ async def test_the_second_address_of_a_name_is_connected_to_when_the_first_refus
                     assert (await peer.arrived.get()).method == "BYE"
 
 
+async def test_a_connection_of_ours_comes_from_the_address_of_the_listener_that_it_names():
+    """A carrier may let in the address alone that it was told."""
+    listen = ("udp:127.0.0.2", "tcp:127.0.0.1", "tcp:127.0.0.2")
+    async with Gateway(listen=listen, timers=SLOW) as gateway, Phone(gateway) as phone, TcpPeer() as peer:
+        contact = f"<sip:me@127.0.0.1:{peer.port};transport=tcp>"
+        call, _ = await answered_call(gateway, phone, contact=contact)
+        hang_up(gateway, call)
+        async with asyncio.timeout(3):
+            assert (await peer.arrived.get()).method == "BYE"
+        assert peer.writers[0].get_extra_info("peername")[0] == "127.0.0.2"
+        # What comes in on it has come to that listener.
+        peer.writers[0].write(request("OPTIONS", "peer", transport="TCP"))
+        async with asyncio.timeout(3):
+            ok = await peer.arrived.get()
+        [port] = [
+            port for kind, host, port in gateway.endpoint.addresses if (kind, host) == ("tcp", "127.0.0.2")
+        ]
+        assert ok["contact"] == f"<sip:127.0.0.2:{port};transport=tcp>"
+
+
 # Long requests.
 
 
