@@ -294,6 +294,8 @@ class Call:
 
     def _agreed(self, request: Request, now: float) -> ExtraHeaders:
         """Return Supported and the session timer for a 2xx to INVITE or UPDATE."""
+        if self.state is CallState.OFFERED:
+            return (self._supported,)  # a session begins with the answer
         return self._supported, *self.session.answer(request, now=now)
 
     def _receive_prack(self, served: Served, now: float) -> None:

@@ -90,6 +90,17 @@ def test_a_body_less_update_is_answered_without_sdp_and_starts_the_timer_again(r
     assert log(rig.advance(1068.0)) == [(1068.0, "BYE")]
 
 
+def test_an_update_while_it_rings_starts_no_timer(rig):
+    call = rig.offered(invite(extra=(TIMER, ("Session-Expires", "90"))))
+    rig.ua.ring(call, now=0.0)
+    (ringing,) = rig.sent()
+    (fresh,) = rig.feed(in_dialog("UPDATE", ringing, 2, TIMER, ("Session-Expires", "90")))
+    assert (fresh.status, fresh["session-expires"], fresh["supported"]) == (200, "", "timer, 100rel")
+
+    assert log(rig.advance(170.0)) == []
+    assert rig.events() == []
+
+
 @pytest.mark.parametrize("method", ["INVITE", "UPDATE"])
 def test_an_accepted_offer_starts_the_timer_again_and_a_refused_one_does_not(rig, method):
     call, ok = up(rig, TIMER, UPDATES, ("Session-Expires", "600;refresher=uac"))
