@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
+from functools import partial
 
 from gateway.sip.body import UnsupportedBody, find_sdp
 from gateway.sip.call import Call, CallState
@@ -62,6 +63,8 @@ class IncomingCall(Call):
         self._offer = offer
         self._answer_by: float = now + kit.settings.answer_timeout
         self._reliable = self._reliably(invite.request.headers)
+        self._answered_early = False
+        """Whether a reliable 18x has our answer to the INVITE's offer, so that there may be another."""
         self._answer_waits: bytes | None = None
         """Our description for the 2xx, which has to wait for a PRACK."""
         invite.handler = self._on_invite_event
@@ -91,6 +94,13 @@ class IncomingCall(Call):
             raise LocalProtocolError("cannot answer twice")
         self._answer_waits = sdp
         self._release_answer(now)
+
+    def answer_reoffer(self, sdp: bytes | None, *, headers: ExtraHeaders = (), now: float) -> None:
+        """Answer a later offer; one that came in a PRACK may have kept the 200."""
+        super().answer_reoffer(sdp, headers=headers, now=now)
+        if self._answer_waits is not None:
+            self._answer_waits = sdp or self._answer_waits
+            self._release_answer(now)
 
     def reject(self, status: int, *, reason: str, headers: ExtraHeaders, now: float) -> None:
         """Refuse the call with 300 to 699."""
@@ -136,6 +146,8 @@ class IncomingCall(Call):
         if self.state is CallState.OFFERED and self._reliable is not None:
             self._ring_again(self._reliable, now)
         super().handle_timeout(now=now)
+        if self.state is CallState.OFFERED:
+            self._release_answer(now)  # the offer that kept it may have been given up
 
     # Provisional responses (RFC 3262 for the reliable ones).
 
@@ -160,6 +172,7 @@ class IncomingCall(Call):
         if self._reliable is None:
             self._kit.transactions.respond(self._invite, response, now=now)
         elif self._offer is not None:
+            self._answered_early = self._answered_early or bool(sdp)
             ready = self._reliable.send(response, has_sdp=bool(sdp), now=now)
             if ready is not None:
                 self._kit.transactions.respond(self._invite, ready, now=now)
@@ -179,8 +192,11 @@ class IncomingCall(Call):
             return
         if offer is None:
             self._kit.respond(served, 200, now=now)
+        elif self.state is CallState.OFFERED and self._answered_early and self.their_offer.held is None:
+            handler = partial(self._on_reinvite_event, served)
+            self.their_offer.hold(served, self.dialog, offer, handler, now=now)
         else:
-            # Another description before the call is even up: what was agreed stands.
+            # The offer of its INVITE has no answer yet, or the call is past that: what was agreed stands.
             self._kit.refuse(served, 488, "an offer in a PRACK", now=now)
         if self.state is not CallState.OFFERED:
             return
@@ -202,6 +218,8 @@ class IncomingCall(Call):
         """Send the 2xx, if there is one to send and nothing keeps it."""
         if self._answer_waits is None or (self._reliable is not None and self._reliable.holds_answer):
             return
+        if self.their_offer.held is not None:
+            return  # it came in a PRACK, and is answered first (RFC 3262, section 5)
         sdp, self._answer_waits = self._answer_waits, None
         self.state = CallState.ANSWERED
         if self._reliable is not None:

@@ -169,13 +169,40 @@ def test_early_media_without_prack_and_then_the_same_answer(rig):
         rig.ua.progress(call, b"", now=0.0)
 
 
-def test_a_new_offer_in_a_prack_is_refused_and_what_was_agreed_stands(rig):
+@pytest.mark.parametrize(
+    ("sdp", "status", "last"), [(b"v=0 new\r\n", 200, b"v=0 new\r\n"), (None, 488, EARLY)]
+)
+def test_a_new_offer_in_a_prack_is_answered_before_the_call_is(rig, sdp, status, last):
+    """RFC 3262, section 5: once the first offer has its answer, a PRACK may bring another."""
     call = rig.offered(invite(extra=REQUIRED))
     rig.ua.progress(call, EARLY, now=0.0)
     (early,) = rig.sent()
-    assert statuses(rig.feed(prack(early, body=OFFER))) == [488]
+    assert rig.feed(prack(early, body=OFFER)) == []
+    assert rig.events() == [sip.CallReoffered(call, OFFER.encode())]
+    rig.ua.answer(call, EARLY, now=0.1)
+    assert rig.sent() == []
+    rig.ua.answer_reoffer(call, sdp, now=0.2)
+    to_prack, ok = rig.sent()
+
+    assert (to_prack.status, to_prack.answers, to_prack.body.encode()) == (status, "PRACK", sdp or b"")
+    assert (ok.status, ok.answers, ok.body.encode()) == (200, "INVITE", last)
+
+
+def test_an_offer_in_a_prack_that_the_application_forgets_keeps_the_answer_only_for_a_while(rig):
+    call = rig.offered(invite(extra=REQUIRED))
+    rig.ua.progress(call, EARLY, now=0.0)
+    (early,) = rig.sent()
+    rig.feed(prack(early, body=OFFER))
     rig.ua.answer(call, EARLY, now=0.0)
 
+    assert [(at, message.status) for at, message in rig.advance(32.0)] == [(32.0, 500), (32.0, 200)]
+
+
+def test_an_offer_in_a_prack_while_the_first_has_no_answer_is_refused(rig):
+    call, ringing = rung(rig)
+
+    assert statuses(rig.feed(prack(ringing, body=OFFER))) == [488]
+    rig.ua.answer(call, ANSWER, now=0.0)
     assert statuses(rig.sent()) == [200]
 
 
