@@ -120,7 +120,25 @@ def _alike(data: JsonValue, one: str, other: str) -> bool:
     first, second = mapping_at(data, "trunks", one), mapping_at(data, "trunks", other)
     if first.get("register") is not None or second.get("register") is not None:
         return False
-    return not (first.get("listen") and second.get("listen") and first["listen"] != second["listen"])
+    return not any(
+        first.get(mark) and second.get(mark) and first[mark] != second[mark]
+        for mark in ("listen", "certificate")
+    )
+
+
+def trunk_certificates(data: JsonValue, marks: Marks) -> list[Problem]:
+    """Check that peers are asked for the certificates that trunks want to see."""
+    if mapping_at(data, "server", "sip", "tls").get("verify_client") is True:
+        return []
+    return [
+        marks.problem(
+            ("trunks", trunk, "certificate"),
+            "nobody is asked for a certificate, so no call has one",
+            "add server.sip.tls with verify_client: true",
+        )
+        for trunk, settings in _entries(data, "trunks")
+        if isinstance(settings, dict) and settings.get("certificate") is not None
+    ]
 
 
 def trunk_listeners(data: JsonValue, marks: Marks) -> list[Problem]:
@@ -192,7 +210,7 @@ def _reach_warnings(settings: Settings, marks: Marks) -> Iterator[Problem]:
         )
     for trunk, entry in settings.trunks.items():
         for index, network in enumerate(entry.allow):
-            if network in _EVERYBODY:
+            if network in _EVERYBODY and entry.auth is None and entry.certificate is None:
                 yield marks.problem(
                     ("trunks", trunk, "allow", index),
                     "{value} lets everybody call who can reach this machine",

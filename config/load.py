@@ -12,7 +12,14 @@ from typing import TypeAlias
 
 from pydantic import JsonValue, ValidationError
 
-from config.checks import cross_references, mapping_at, shared_networks, trunk_listeners, warnings_of
+from config.checks import (
+    cross_references,
+    mapping_at,
+    shared_networks,
+    trunk_certificates,
+    trunk_listeners,
+    warnings_of,
+)
 from config.errors import ConfigError, Marks, Problem, problems_of
 from config.models import Settings
 from config.source import Source, read_source
@@ -74,6 +81,7 @@ def load(
         problems += problems_of(error, model=Settings, marks=source.marks)
     problems += cross_references(source.data, source.marks)
     problems += shared_networks(source.data, source.marks)
+    problems += trunk_certificates(source.data, source.marks)
     problems += trunk_listeners(source.data, source.marks)
     problems += _check_tools(source, check_tools)
     if settings is not None and not problems and check_settings is not None:

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import phonenumbers
 from pydantic import AfterValidator, Field, SecretStr, WithJsonSchema, field_validator, model_validator
 
-from config.fields import Listen, Network, Number, Section, Text, Whole, did_you_mean, invalid
+from config.fields import HostName, Listen, Network, Number, Section, Text, Whole, did_you_mean, invalid
 from config.media import JitterSettings
 from config.sip_address import SipAddress
 from config.transfers import TrunkTransfer
@@ -112,6 +112,8 @@ class TrunkSettings(Section):
     """Addresses and CIDR networks of the peer; a packet from elsewhere gets no answer."""
     listen: Annotated[Listen, _LISTEN_SCHEMA] | None = None
     """The one entry of server.sip.listen by which this peer reaches us; null takes any."""
+    certificate: HostName | None = None
+    """A name that this peer's certificate must have when it connects (mutual TLS); null asks for none."""
     address: SipAddress | None = None
     """Where we send our calls, OPTIONS and REGISTER, such as sip:sip.example.com:5060;transport=tcp."""
     register: SipAddress | None = None

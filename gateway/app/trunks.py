@@ -104,6 +104,7 @@ def _entry(trunk: TrunkSettings) -> TrunkEntry:
     return TrunkEntry(
         allow=trunk.allow,
         listener=Listener(listen.transport, listen.host, listen.port) if listen else None,
+        certificate=(trunk.certificate or "").lower(),
         registers=register is not None,
         tls_verify=trunk.tls_verify,
         user=register.user if register else "",

@@ -1,8 +1,8 @@
 """
 Which trunk a call belongs to (no I/O). Deny by default: an address in no trunk gets no service.
 
-What decides is where a call comes from, on which listener, and to which registered contact it goes: the
-last is a token that only the registrar was told. Nothing that a caller can write counts by itself.
+What decides is where a call comes from, with which certificate, on which listener, and to which registered
+contact it goes: the last is a token that only the registrar was told. Nothing that a caller can write counts.
 """
 
 from __future__ import annotations
@@ -41,6 +41,8 @@ class TrunkEntry:
     allow: tuple[str, ...] = ()
     """Addresses and CIDR networks."""
     listener: Listener | None = None
+    certificate: str = ""
+    """A name, in lower case, that must stand in the certificate that the peer shows."""
     registers: bool = False
     """Whether its calls come to a contact that we register."""
     user: str = ""
@@ -125,8 +127,10 @@ class TrunkTable:
         return Match(closest[0]) if len(closest) == 1 else None
 
     def _hears(self, trunk: str, flow: Flow) -> bool:
-        listener = self._trunks[trunk].listener
-        return listener is None or listener.heard(flow)
+        entry = self._trunks[trunk]
+        if entry.certificate and entry.certificate not in flow.names:
+            return False
+        return entry.listener is None or entry.listener.heard(flow)
 
     def _owners(self, host: str) -> tuple[tuple[int, str], ...]:
         """Return prefix length and trunk of each network that has the address, the longest first."""

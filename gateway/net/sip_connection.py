@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, cast
 
 from gateway.net.sip_gate import Gate
@@ -221,8 +221,10 @@ class Connection(asyncio.Protocol):
             self.close()
             return b""
         self._write(tls.to_send())
-        if tls.established and self._websocket is None:
-            self.ready.set()
+        if tls.established and not self.ready.is_set():
+            self.flow = replace(self.flow, names=tls.peer_names)
+            if self._websocket is None:
+                self.ready.set()
         return said
 
     def _fail_tls(self, why: str) -> None:

@@ -98,6 +98,20 @@ class TlsSession:
         """The peer's certificate (DER), empty before the handshake is done or where it shows none."""
         return self._object.getpeercert(binary_form=True) or b""
 
+    @property
+    def peer_names(self) -> frozenset[str]:
+        """
+        The names in the peer's certificate, in lower case, once the handshake is done.
+
+        Empty where no certificate was asked for, or it did not have to be right. A name is a domain, an IP
+        address, or the domain of a ``sip:`` URI (RFC 5922, section 7.1).
+        """
+        certificate: Mapping[str, object] = self._object.getpeercert() or {}
+        entries = certificate.get("subjectAltName", ())
+        assert isinstance(entries, Iterable)
+        found = (str(value).lower() for _, value in entries)
+        return frozenset(name.removeprefix("sip:") for name in found)
+
     def start(self) -> None:
         """Let a client's first flight be taken."""
         self._shake_hands()

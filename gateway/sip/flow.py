@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 Address: TypeAlias = tuple[str, int]
@@ -25,7 +25,8 @@ class Flow:
     connection to ``remote``, a new one if there is none". ``local`` is the address by which that peer
     reaches us, never a wildcard. ``domain`` is whose certificate the peer of a new TLS connection must show
     (RFC 5922); empty stands for the host of ``remote``. ``bound`` is the address of the listener that it came
-    in on, as it was configured: perhaps a wildcard, and not what peers are told.
+    in on, as it was configured: perhaps a wildcard, and not what peers are told. ``names`` are those of the
+    certificate that the peer showed, in lower case, where it was asked for one and had to be right.
     """
 
     transport: Transport
@@ -34,6 +35,7 @@ class Flow:
     id: int = 0
     domain: str = ""
     bound: str = ""
+    names: frozenset[str] = field(default=frozenset(), compare=False)
 
     @property
     def reliable(self) -> bool:

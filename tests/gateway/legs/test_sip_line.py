@@ -35,6 +35,7 @@ class House:
         settings = Settings(trunks={"pbx": TrunkSettings(**{"allow": [HOST], **trunk})})
         tokens = itertools.count()
         self.ua = UserAgent(UaSettings(), lambda: f"token{next(tokens)}")
+        self.names = frozenset()
         self.calls, self.count = [], itertools.count()
         self.refusal = Refusal(486, "Busy Here", "test")
         self.line = SipLine(
@@ -59,7 +60,8 @@ class House:
         return self.refusal
 
     def receive(self, data, host=HOST):
-        self.ua.receive(data, Flow("udp", (host, 5060), ("192.0.2.1", 5060)), now=0.0)
+        flow = Flow("udp", (host, 5060), ("192.0.2.1", 5060), names=self.names)
+        self.ua.receive(data, flow, now=0.0)
         for event in self.ua.events():
             self.line.handle(event)
 
@@ -236,6 +238,15 @@ def test_configured_headers_are_parameters_of_a_trusted_trunk():
     info = House(trusted=True, headers=["X-Account-Id"]).call("X-Account-ID: 4711", "X-Other: 1")
     assert info.parameters["x-account-id"] == "4711"
     assert "x-other" not in info.parameters
+
+
+def test_a_trunk_with_a_certificate_takes_calls_with_that_certificate_alone():
+    house = House(certificate="Peer.example")
+    assert house.call() == 403
+    house.names = frozenset({"another.example"})
+    assert house.call() == 403
+    house.names = frozenset({"peer.example"})
+    assert house.call().trunk == "pbx"
 
 
 def test_a_caller_cannot_choose_the_trunk_with_a_header():

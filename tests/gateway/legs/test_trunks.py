@@ -6,8 +6,8 @@ from gateway.sip.flow import Flow
 TOKEN = "t0k3n-that-nobody-knows"
 
 
-def flow(host, port=5060, *, local=("192.0.2.1", 5060), transport="udp"):
-    return Flow(transport, (host, port), local)
+def flow(host, port=5060, *, local=("192.0.2.1", 5060), transport="udp", bound="", names=()):
+    return Flow(transport, (host, port), local, bound=bound, names=frozenset(names))
 
 
 @pytest.fixture
@@ -106,10 +106,25 @@ def test_trunks_of_one_address_are_told_apart_by_the_listener():
         }
     )
 
-    assert trunks.find(flow("10.0.0.5")) == Match("a")
-    assert trunks.find(flow("10.0.0.5", local=("192.0.2.1", 5062))) == Match("b")
-    assert trunks.find(flow("10.0.0.5", local=("192.0.2.2", 5062))) is None
-    assert trunks.find(flow("10.0.0.5", transport="tcp")) is None
+    public = ("203.0.113.9", 5060)  # what peers are told says nothing of where we listen
+    assert trunks.find(flow("10.0.0.5", local=public, bound="0.0.0.0")) == Match("a")
+    public = ("203.0.113.9", 5062)
+    assert trunks.find(flow("10.0.0.5", local=public, bound="192.0.2.1")) == Match("b")
+    assert trunks.find(flow("10.0.0.5", local=public, bound="192.0.2.2")) is None
+    assert trunks.find(flow("10.0.0.5", local=public, bound="192.0.2.1", transport="tcp")) is None
+
+
+def test_trunks_of_one_address_are_told_apart_by_the_certificate():
+    trunks = TrunkTable(
+        {
+            "a": TrunkEntry(("10.0.0.5",), certificate="a.example"),
+            "b": TrunkEntry(("10.0.0.5",), certificate="b.example"),
+        }
+    )
+    assert trunks.find(flow("10.0.0.5", transport="tls", names=["a.example", "x"])) == Match("a")
+    assert trunks.find(flow("10.0.0.5", transport="tls", names=["b.example"])) == Match("b")
+    assert trunks.find(flow("10.0.0.5", transport="tls")) is None
+    assert trunks.find(flow("10.0.0.5")) is None
 
 
 def test_a_new_configuration_keeps_the_addresses_and_contacts_of_trunks_that_stay():

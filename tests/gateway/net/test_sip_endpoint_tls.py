@@ -189,6 +189,18 @@ async def test_mutual_tls(authority, files, tmp_path):
         assert [type(event) for event in gateway.events] == []
 
 
+async def test_a_request_brings_the_names_of_the_certificate_that_was_checked(authority, files):
+    for asking, names in ((True, {"phone.example", "sip.example", "127.0.0.1"}), (False, set())):
+        tls = TlsFiles(files.certificate, files.private_key, authority.file, verify_client=asking)
+        async with secure(tls, timers=Timers()) as gateway:
+            pair = authority.sign("Phone.example", "sip:sip.example", "127.0.0.1")
+            _, writer = await dial(gateway, trusting(authority, pair))
+            writer.write(tls_request("INVITE", "phone.invalid", body="v=0\r\n"))
+            offered = await gateway.until(sip.CallOffered)
+            assert offered.flow.names == names
+            writer.close()
+
+
 async def test_new_certificates_are_for_new_connections(authority, files, tmp_path):
     other = Authority(tmp_path / "other")
     pair = other.sign("127.0.0.1")
