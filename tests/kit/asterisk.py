@@ -112,6 +112,8 @@ exten => _keys-X.,1,Answer()
  same => n,Wait(0.5)
  same => n,SendDTMF(${{EXTEN:5}},150,150)
  same => n,Wait(60)
+exten => records,1,Answer()
+ same => n,Record({folder}/heard.ulaw,0,30,kq)
 exten => brief,1,Answer()
  same => n,Wait(1)
 [to-gateway]
@@ -141,6 +143,7 @@ class Asterisk(Process):
         dtmf_mode: ``rfc4733``, ``info`` or ``inband``.
         words: What the caller ``talks`` says.
         sales: What the transfer's target says.
+        port: Its port, where somebody has to know it beforehand.
     """
 
     def __init__(
@@ -155,9 +158,10 @@ class Asterisk(Process):
         dtmf_mode: str = "rfc4733",
         words: Pcm | None = None,
         sales: Pcm | None = None,
+        port: int = 0,
     ) -> None:
         self.root = chroot / "root"
-        self.sip: Address = ("127.0.0.1", ports.take(2))
+        self.sip: Address = ("127.0.0.1", port or ports.take(2))
         rtp = ports.take(100)
         here = self.root / CHROOT_FOLDER.lstrip("/")
         shutil.rmtree(here, ignore_errors=True)
@@ -202,6 +206,12 @@ class Asterisk(Process):
     def wait_for(self, pattern: str, timeout: float) -> None:
         """Wait for words on its console, such as ``SALES REACHED``."""
         self.until(lambda: re.search(pattern, self.log), timeout, f"at {pattern!r}")
+
+    @property
+    def heard(self) -> Pcm:
+        """What the caller ``records`` has heard so far."""
+        file = self.root / CHROOT_FOLDER.lstrip("/") / "heard.ulaw"
+        return sound.decode(file.read_bytes()) if file.exists() else sound.silence(0)
 
     def channels(self) -> int:
         """Return how many channels there are now."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,8 @@ from tests.kit.sipp import Sipp
 from tests.sipp.agents import AGENTS, settings
 
 pytestmark = pytest.mark.timeout(180)
+
+CALL_ID = re.compile(r"^Call-ID: (\S+)", re.MULTILINE)
 
 
 def records(gateway: Gateway) -> list[dict[str, object]]:
@@ -140,3 +143,33 @@ def test_what_sales_says_is_heard_by_nobody_of_us(gateway, start, tmp_path):
     record = last_record(gateway, before)
     heard = sound.read(Path(gateway.folder / "recordings" / str(record["call_id"]) / "call.flac"))
     assert hear(words, heard).heard_ms < 500
+
+
+def test_a_bridged_transfer_goes_out_through_asterisk(start, ports, tmp_path):
+    """The gateway calls Sales itself, over the trunk that the caller came from, and carries both."""
+    words = sound.utterance(13, 3.0)
+    folder = tmp_path / "bridging"
+    folder.mkdir()
+    port = ports.take(2)
+    own = settings(folder)
+    own["trunks"] = {
+        "pbx": {
+            "allow": ["127.0.0.1"],
+            "address": f"sip:127.0.0.1:{port}",
+            "transfer": {"method": "bridge"},
+        }
+    }
+    with Ports() as others, Gateway(own, others, folder) as bridging:
+        asterisk = start(gateway=bridging.sip, port=port, sales=words)
+        asterisk.call("records", AGENTS["transfer"])
+        asterisk.wait_for("SALES REACHED", 20)
+        asterisk.until(
+            lambda: hear(words, asterisk.heard).heard_ms > 2500, 20, "letting the caller hear Sales"
+        )
+        asterisk.console("channel request hangup all")
+        record = last_record(bridging, 0)
+        lines = (folder / "recordings" / str(record["call_id"]) / "sip.jsonl").read_text().splitlines()
+    assert [step["state"] for step in record["transfer"]][-1] == "confirmed"
+    messages = [json.loads(line)["message"] for line in lines]
+    assert len({found[1] for found in map(CALL_ID.search, messages) if found}) == 2  # both lines of the call
+    asterisk.until(lambda: asterisk.channels() == 0, 10, "without channels")
