@@ -62,6 +62,7 @@ def test_a_good_check_is_answered_with_its_source_and_our_signature(ice, source,
         check()[:-3],
         check() + bytes(1300),
     ],
+    ids=range(9),  # by number: each check has random bytes, and workers must agree on the names
 )
 def test_what_is_no_good_check_gets_no_answer_and_is_not_known(ice, request_) -> None:
     assert ice.receive(request_, SOURCE) == (b"", False)
