@@ -166,6 +166,7 @@ def warnings_of(settings: Settings, marks: Marks) -> list[Problem]:
         *_certificate_warnings(settings, marks),
         *_tool_warnings(settings, marks),
         *_prompt_warnings(settings, marks),
+        *_transfer_warnings(settings, marks),
     ]
 
 
@@ -257,6 +258,24 @@ def _prompt_warnings(settings: Settings, marks: Marks) -> Iterator[Problem]:
                 ("agents", agent, "prompt"),
                 "looks like the name of a file, and is taken as the prompt itself",
                 f"write prompt: {{file: {entry.prompt}}}",
+            )
+
+
+def _transfer_warnings(settings: Settings, marks: Marks) -> Iterator[Problem]:
+    """A transfer by a call of ours needs a trunk that takes calls of ours."""
+    outward = [name for name, trunk in settings.trunks.items() if trunk.peer is not None]
+    for agent, entry in settings.agents.items():
+        path: KeyPath = ("agents", agent, "transfer")
+        trunk = entry.transfer.trunk
+        if trunk is not None and trunk not in outward:
+            yield marks.problem(
+                (*path, "trunk"), "{value} takes no calls of ours", f"add address: sip:HOST to trunks.{trunk}"
+            )
+        elif entry.transfer.method == "bridge" and not outward:
+            yield marks.problem(
+                (*path, "method"),
+                "no trunk takes calls of ours: every transfer fails",
+                "add address: sip:HOST to a trunk",
             )
 
 

@@ -398,3 +398,25 @@ def test_whatever_stands_in_the_file_pydantics_words_never_reach_the_reader(tmp_
 def test_networks_are_usable_as_they_are(folder, good):
     for entry in folder.load(good).settings.trunks["office"].allow:
         assert ip_network(entry).num_addresses == 1
+
+
+@pytest.mark.parametrize(
+    ("transfer", "path", "words"),
+    [
+        ("transfer: {method: bridge}", "agents.reception.transfer.method", "no trunk takes calls of ours"),
+        ("transfer: {trunk: office}", "agents.reception.transfer.trunk", "takes no calls of ours"),
+        ("transfer: {method: auto}", None, ""),
+    ],
+)
+def test_a_transfer_that_can_only_fail_is_warned_of(folder, transfer, path, words):
+    loaded = folder.load(with_agent(transfer))
+
+    assert [warning.path for warning in loaded.warnings] == ([path] if path else [])
+    assert all(words in warning.what for warning in loaded.warnings)
+
+
+def test_a_transfer_over_a_trunk_that_does_not_exist_is_an_error(folder):
+    [problem] = folder.problems(with_agent("transfer: {trunk: offcie}"))
+
+    assert "agents.reception.transfer.trunk: there is no entry 'offcie' under trunks" in problem
+    assert "office" in problem
