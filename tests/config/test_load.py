@@ -287,7 +287,7 @@ def test_models_that_end_soon_are_warned_of(folder, good, model, words):
 def test_what_is_probably_not_meant_is_warned_of(folder):
     loaded = folder.load("""\
         server: {sip: {rtp_ports: 20000-20009, max_calls: 10}}
-        trunks: {all: {allow: ["0.0.0.0/0", "192.0.2.1"]}, x: {allow: ["::/0"], auth: {username: a, password: b}}}
+        trunks: {all: {allow: ["0.0.0.0/0", "::1"]}, x: {allow: ["::/0"], auth: {username: a, password: b}}}
         providers: {openai: {api_key: x, transcription_model: whisper-1}}
         agents:
           a: {providers: [openai], prompt: x, tools: {lookup_caller: {enabled: true}}}
