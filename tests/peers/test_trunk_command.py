@@ -137,10 +137,10 @@ def test_whoever_answers_options_is_there_unless_it_says_that_it_cannot_serve(
 class TlsPeer:
     """A peer that shakes hands and answers each OPTIONS, in a thread until the ``with`` block ends."""
 
-    def __init__(self, pair):
+    def __init__(self, ports, pair):
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.context.load_cert_chain(pair.certificate, pair.private_key)
-        self.server = socket.create_server(("127.0.0.1", 0))
+        self.server = socket.create_server(("127.0.0.1", ports.take(2)))
         self.thread = threading.Thread(target=self.serve, daemon=True)
 
     def __enter__(self):
@@ -178,7 +178,7 @@ def test_over_tls_the_certificate_is_told(ports, tmp_path, names, trunk, code, v
     authority = Authority(tmp_path / "tls")
     ours = authority.sign("gw.example")
     files = {"certificate": ours.certificate, "private_key": ours.private_key, "ca": authority.file}
-    with TlsPeer(authority.sign(*names, days=(-1, 60))) as port:
+    with TlsPeer(ports, authority.sign(*names, days=(-1, 60))) as port:
         address = f"sip:127.0.0.1:{port};transport=tls"
         file = write(
             tmp_path, ports, server={"tls": {k: str(v) for k, v in files.items()}}, address=address, **trunk
