@@ -114,6 +114,8 @@ class Resolver:
         places: list[Place] = []
         for transport, service in await self._services(host, named, secure=secure):
             for record in order(await self.names.srv(service), self._draw):
+                if record.port == 0:
+                    continue  # nothing can be sent there
                 places += await self._at(record.target, transport, record.port, host, want)
                 if len(places) >= MAX_PLACES:
                     return places[:MAX_PLACES]

@@ -12,7 +12,7 @@ from gateway.net.sip_connection import Connection, ConnectionLimits, Listener
 from gateway.net.sip_gate import Gate
 from gateway.net.sip_udp import bound_socket, is_wildcard
 from gateway.net.sip_websocket import WebSocketFramer
-from gateway.net.tls import TlsContexts, TlsSession
+from gateway.net.tls import TlsContexts, TlsFailure, TlsSession
 from gateway.sip.flow import Address, Flow, Transport
 
 
@@ -118,7 +118,11 @@ class Connections:
             verify: Whether it must.
             within: Seconds; ``None`` takes those of the limits.
         """
-        tls = self.tls.connect(domain or address[0], verify=verify) if transport == "tls" else None
+        try:
+            tls = self.tls.connect(domain or address[0], verify=verify) if transport == "tls" else None
+        except TlsFailure as failure:
+            self.gate.refuse_tls(address[0], str(failure))
+            return None
         listener = self._listener_of(transport, local, ipv6=":" in address[0])
         made = self._make(transport, listener, tls, None, ours=True, domain=domain)
         source = _source(listener, address[0])

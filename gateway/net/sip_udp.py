@@ -68,6 +68,7 @@ class UdpSocket(asyncio.DatagramProtocol):
         self._on_datagram = on_datagram
         self._transport: asyncio.DatagramTransport | None = None
         self._scopes: OrderedDict[str, int] = OrderedDict()
+        self._refused = False
         self.number = number
         self.closed = asyncio.Event()
         self.address: Address = ("", 0)
@@ -103,15 +104,22 @@ class UdpSocket(asyncio.DatagramProtocol):
             self._scopes.popitem(last=False)
 
     def error_received(self, exc: Exception) -> None:
-        """ICMP told that some earlier datagram went nowhere: the transaction's timer will find out."""
+        """
+        Note that the kernel refuses what is being sent, because there is no way to the peer.
+
+        Of earlier datagrams, ICMP may tell at any time; the transaction's timer finds out by itself.
+        """
+        del exc
+        self._refused = True
 
     def send(self, data: bytes, address: Address) -> bool:
-        """Send a datagram; ``False`` when the socket is closed or the address is not for it."""
+        """Send a datagram; ``False`` when the socket is closed, or there is no way to the address from it."""
         if self._transport is None or (":" in address[0]) != self.is_ipv6 or len(data) > MAX_DATAGRAM - 28:
             return False
         scope = self._scopes.get(address[0])
+        self._refused = False
         self._transport.sendto(data, address if scope is None else (*address, 0, scope))
-        return True
+        return not self._refused
 
     def close(self) -> None:
         if self._transport is None:

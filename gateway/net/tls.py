@@ -66,10 +66,15 @@ class TlsContexts:
         Args:
             name: Domain or address whose certificate the peer must show.
             verify: Whether it must.
+
+        Raises:
+            TlsFailure: The name is none that a certificate could have.
         """
-        return TlsSession(
-            self._verified if verify else self._unverified, server=False, name=name, verify=verify
-        )
+        context = self._verified if verify else self._unverified
+        try:
+            return TlsSession(context, server=False, name=name, verify=verify)
+        except (TypeError, ValueError) as error:  # UnicodeError is one; a NUL gives the other
+            raise TlsFailure(f"{name[:60]!r} is no host name") from error
 
 
 class TlsSession:

@@ -77,8 +77,9 @@ class Gateway:
 class Phone(asyncio.DatagramProtocol):
     """A UDP socket with the peer's side."""
 
-    def __init__(self, gateway: Gateway, host="127.0.0.1"):
+    def __init__(self, gateway: Gateway, host="127.0.0.1", port=0):
         self.gateway = gateway
+        self.port = port
         self.host = host
         self.arrived: asyncio.Queue = asyncio.Queue()
         self.closed = asyncio.Event()
@@ -106,7 +107,9 @@ class Phone(asyncio.DatagramProtocol):
 
     async def __aenter__(self):
         loop = asyncio.get_running_loop()
-        self.transport, _ = await loop.create_datagram_endpoint(lambda: self, local_addr=(self.host, 0))
+        self.transport, _ = await loop.create_datagram_endpoint(
+            lambda: self, local_addr=(self.host, self.port)
+        )
         self.port = self.transport.get_extra_info("sockname")[1]
         return self
 
@@ -135,3 +138,17 @@ async def tcp_message(reader) -> sip_text.Message:
         head = await reader.readuntil(b"\r\n\r\n")
         length = int(re.search(rb"Content-Length: (\d+)", head)[1])
         return sip_text.read(head + await reader.readexactly(length))
+
+
+async def answered_call(gateway, phone, to=None, **kwargs):
+    """Have a call up and return its handle and the 200."""
+    place = f"[{phone.host}]:{phone.port}" if ":" in phone.host else f"{phone.host}:{phone.port}"
+    phone.send(request("INVITE", place, **kwargs), to)
+    *_, ok = [await phone.receive() for _ in range(3)]
+    phone.send(request("ACK", place, branch="2", to_tag=ok.tag("to")), to)
+    return (await gateway.until(sip.CallConfirmed)).call, ok
+
+
+def hang_up(gateway, call):
+    gateway.ua.bye(call, now=gateway.now())
+    gateway.endpoint.settle()

@@ -52,7 +52,7 @@ ZONE = {
         Naptr(10, 9, "SIP+D2S", "s", "_sip._sctp.plain.test"),
         Naptr(10, 1, "SIP+D2T", "s", "_sip._tcp.plain.test"),
     ],
-    "SRV _sip._udp.gone.test": [Srv(0, 0, "", 0)],
+    "SRV _sip._udp.gone.test": [Srv(0, 0, "", 0), Srv(1, 0, "a.test", 0)],
     "A gone.test": ["192.0.2.30"],
 }
 

@@ -7,30 +7,16 @@ import pytest
 
 from gateway.net import stun
 from gateway.net.sip_connection import ConnectionLimits
-from gateway.net.sip_gate import GateLimits
 from gateway.sip import events as sip
 from gateway.sip.flow import Flow
 from gateway.sip.timers import Timers
-from tests.gateway.net.rig import Gateway, Phone, request, tcp_message
+from tests.gateway.net.rig import Gateway, Phone, answered_call, hang_up, request, tcp_message
 from tests.kit import sip_text
 from tests.kit.name_server import NameServer
+from tests.kit.ports import Ports
 
 SLOW = Timers()
 LONG = "v=0\r\n" + "a=x:" + "y" * 1400 + "\r\n"
-
-
-async def answered_call(gateway, phone, to=None, **kwargs):
-    """Have a call up and return its handle and the 200."""
-    place = f"[{phone.host}]:{phone.port}" if ":" in phone.host else f"{phone.host}:{phone.port}"
-    phone.send(request("INVITE", place, **kwargs), to)
-    *_, ok = [await phone.receive() for _ in range(3)]
-    phone.send(request("ACK", place, branch="2", to_tag=ok.tag("to")), to)
-    return (await gateway.until(sip.CallConfirmed)).call, ok
-
-
-def hang_up(gateway, call):
-    gateway.ua.bye(call, now=gateway.now())
-    gateway.endpoint.settle()
 
 
 class TcpPeer:
@@ -277,7 +263,52 @@ async def test_a_connection_of_ours_comes_from_the_address_of_the_listener_that_
         assert ok["contact"] == f"<sip:127.0.0.2:{port};transport=tcp>"
 
 
+@pytest.mark.parametrize(
+    "contact",
+    [
+        "<sip:me@a..b;maddr=127.0.0.1;transport=tls>",
+        "<sip:me@127.0.0.1:1;transport=tls>",
+        "<sip:me@a..b>",
+        "<sip:me@[::1]:9>",
+        "<sip:me@255.255.255.255>",
+        "<sip:me@0.0.0.0>",
+        "<sip:me@224.0.0.1;transport=tcp>",
+        "<sip:me@[ff02::1];transport=tcp>",
+        "<sip:me@127.0.0.1;maddr=[::1];transport=ws>",
+    ],
+)
+async def test_no_contact_ends_the_service(contact):
+    """What a peer writes there leads somewhere else or nowhere; the next caller is served all the same."""
+    limits = ConnectionLimits(connect_after=0.2)
+    async with Gateway(timers=Timers(t1=0.02, t2=0.08, t4=0.1), limits=limits) as gateway:
+        async with Phone(gateway) as phone:
+            phone.send(request("INVITE", f"127.0.0.1:{phone.port}", contact=contact))
+            offered = await gateway.until(sip.CallOffered)
+            ok = await phone.receive()
+            while ok.status < 200:
+                ok = await phone.receive()
+            phone.send(request("ACK", f"127.0.0.1:{phone.port}", branch="2", to_tag=ok.tag("to")))
+            await gateway.until(sip.CallConfirmed)
+            hang_up(gateway, offered.call)
+            async with asyncio.timeout(5):
+                while gateway.ua.dialogs:
+                    await asyncio.sleep(0.02)
+            while not phone.arrived.empty():
+                phone.arrived.get_nowait()
+            phone.send(request("OPTIONS", "phone", branch="later"))
+            while (answer := await phone.receive())["cseq"] != "1 OPTIONS":
+                pass
+            assert answer.status == 200
+
+
 # Long requests.
+
+
+@pytest.fixture
+def port():
+    """Give a port that UDP and TCP sockets of a peer can both have."""
+    with Ports() as ports:
+        yield ports.take(1)
 
 
 def long_bye(gateway, call):
@@ -285,8 +316,9 @@ def long_bye(gateway, call):
     gateway.endpoint.settle()
 
 
-async def test_a_long_request_of_ours_goes_by_tcp_once():
-    async with Gateway(timers=Timers(t1=0.02, t2=0.08, t4=0.1)) as gateway, Phone(gateway) as phone:
+async def test_a_long_request_of_ours_goes_by_tcp_once(port):
+    timers = Timers(t1=0.02, t2=0.08, t4=0.1)
+    async with Gateway(timers=timers) as gateway, Phone(gateway, port=port) as phone:
         async with TcpPeer(phone.port) as peer:
             phone.send(request("INVITE", f"127.0.0.1:{phone.port}"))
             *_, ok = [await phone.receive() for _ in range(3)]
@@ -308,8 +340,9 @@ async def test_a_long_request_of_ours_goes_by_tcp_once():
                     await asyncio.sleep(0.01)
 
 
-async def test_where_tcp_is_refused_it_goes_by_udp_and_is_repeated():
-    async with Gateway(timers=Timers(t1=0.02, t2=0.08, t4=0.1)) as gateway, Phone(gateway) as phone:
+async def test_where_tcp_is_refused_it_goes_by_udp_and_is_repeated(port):
+    timers = Timers(t1=0.02, t2=0.08, t4=0.1)
+    async with Gateway(timers=timers) as gateway, Phone(gateway, port=port) as phone:
         phone.send(request("INVITE", f"127.0.0.1:{phone.port}"))
         *_, ok = [await phone.receive() for _ in range(3)]
         phone.send(request("ACK", f"127.0.0.1:{phone.port}", branch="2", to_tag=ok.tag("to")))
@@ -327,9 +360,9 @@ async def test_where_tcp_is_refused_it_goes_by_udp_and_is_repeated():
                 await asyncio.sleep(0.01)
 
 
-async def test_a_host_that_is_silent_about_tcp_costs_a_second(monkeypatch):
+async def test_a_host_that_is_silent_about_tcp_costs_a_second(monkeypatch, port):
     monkeypatch.setattr("gateway.net.sip_outbox._MOVED_AFTER", 0.05)
-    async with Gateway(timers=SLOW) as gateway, Phone(gateway) as phone:
+    async with Gateway(timers=SLOW) as gateway, Phone(gateway, port=port) as phone:
         full = socket.create_server(("127.0.0.1", phone.port), backlog=0)  # takes one connection and no more
         first = socket.create_connection(("127.0.0.1", phone.port))
         second = socket.socket()
@@ -353,99 +386,6 @@ async def test_a_datagram_of_almost_64_kib_is_read_whole():
         offered = await gateway.until(sip.CallOffered)
         assert len(offered.request.body) == 50_000
         assert offered.request.headers.get("X-Meta-39") == "v" * 120
-
-
-# Keep-alive and floods.
-
-
-async def test_a_connection_of_ours_is_pinged_and_one_that_stops_to_answer_is_cut():
-    limits = ConnectionLimits(ping_after=0.05, pong_after=0.2, idle_after=60)
-    async with Gateway(limits=limits, timers=SLOW) as gateway, Phone(gateway) as phone:
-        got = asyncio.Queue()
-
-        async def peer(reader, writer):
-            answers = 3
-            try:
-                while data := await reader.read(4096):
-                    got.put_nowait(data)
-                    if data == b"\r\n\r\n" and answers:
-                        answers -= 1
-                        writer.write(b"\r\n")
-            except ConnectionError:
-                pass
-            writer.close()
-
-        server = await asyncio.start_server(peer, "127.0.0.1", 0)
-        port = server.sockets[0].getsockname()[1]
-        call, _ = await answered_call(gateway, phone, contact=f"<sip:me@127.0.0.1:{port};transport=tcp>")
-        hang_up(gateway, call)
-        async with asyncio.timeout(3):
-            assert (await got.get()).startswith(b"BYE")
-            for _ in range(3):
-                assert await got.get() == b"\r\n\r\n"
-            while gateway.endpoint.connections:
-                await asyncio.sleep(0.01)
-        server.close()
-        await server.wait_closed()
-
-
-async def test_a_peer_that_knows_no_pings_keeps_its_connection():
-    limits = ConnectionLimits(ping_after=0.02, pong_after=0.05, idle_after=60)
-    async with Gateway(limits=limits, timers=SLOW) as gateway, Phone(gateway) as phone:
-        heard = bytearray()
-
-        async def peer(reader, writer):
-            while data := await reader.read(4096):
-                heard.extend(data)
-            writer.close()
-
-        server = await asyncio.start_server(peer, "127.0.0.1", 0)
-        port = server.sockets[0].getsockname()[1]
-        call, _ = await answered_call(gateway, phone, contact=f"<sip:me@127.0.0.1:{port};transport=tcp>")
-        hang_up(gateway, call)
-        async with asyncio.timeout(3):
-            while not heard.endswith(b"\r\n\r\n" * 5):
-                await asyncio.sleep(0.01)
-        assert gateway.endpoint.connections == 1
-    server.close()
-    await server.wait_closed()
-
-
-async def test_a_flood_of_datagrams_is_dropped_before_it_is_read():
-    async with Gateway(gate=GateLimits(messages_per_s=20.0)) as gateway, Phone(gateway) as phone:
-        began = gateway.now()
-        for number in range(200):
-            phone.send(request("OPTIONS", "phone", branch=f"b{number}"))
-        for _ in range(40):
-            assert (await phone.receive()).status == 200
-        while not await phone.silent():
-            pass
-        allowed = 40 + 20 * (gateway.now() - began)
-        assert 200 - allowed <= gateway.endpoint.dropped["flooded"] <= 160
-
-
-async def test_a_connection_is_read_more_slowly_and_loses_nothing():
-    async with Gateway(gate=GateLimits(messages_per_s=20.0)) as gateway:
-        reader, writer = await asyncio.open_connection(*gateway.tcp)
-        began = gateway.now()
-        for number in range(46):
-            writer.write(request("OPTIONS", "phone", transport="TCP", branch=f"t{number}"))
-            await writer.drain()
-            assert (await tcp_message(reader)).status == 200
-        assert gateway.now() - began > 0.24  # six more than the burst, but for the first that waits
-        writer.close()
-
-
-async def test_a_scanner_gets_no_answer():
-    async with Gateway() as gateway, Phone(gateway) as phone:
-        scan = request("OPTIONS", "phone").replace(b"Call-ID", b"User-Agent: friendly-scanner\r\nCall-ID")
-        phone.send(scan)
-        assert await phone.silent()
-        reader, writer = await asyncio.open_connection(*gateway.tcp)
-        writer.write(scan + request("OPTIONS", "phone", transport="TCP", branch="real"))
-        assert "z9hG4bKreal" in (await tcp_message(reader))["via"]
-        writer.close()
-        assert gateway.endpoint.dropped["scanned"] == 2
 
 
 async def test_without_a_certificate_nobody_can_listen_for_tls():

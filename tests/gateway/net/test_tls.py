@@ -159,6 +159,12 @@ def test_older_versions_are_refused(authority):
         contexts(authority).accept().receive(outgoing.read())
 
 
+@pytest.mark.parametrize("name", ["a..b", ".a", "x" * 64 + ".test", "x" * 300, "a\0b", "ä" * 70])
+def test_a_name_that_no_host_has_is_refused(authority, name):
+    with pytest.raises(TlsFailure, match="is no host name"):
+        contexts(authority).connect(name, verify=True)
+
+
 def test_without_a_certificate_there_is_no_server(authority):
     with pytest.raises(TlsFailure, match="no certificate"):
         TlsContexts().accept()
