@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Protocol
 
@@ -346,14 +347,11 @@ class SipLeg:
             self._reconfigure(media)
 
     def _answered_late(self, answer: bytes | None) -> None:
-        """Take the answer to an offer that a re-INVITE asked for; a bad one leaves the session as it was."""
-        if answer is None:
-            return
-        try:
-            media = self._description.accept(answer)
-        except (SdpError, NotAcceptable):
-            return
-        self._reconfigure(media)
+        """Take the answer to an offer of ours in the call; a bad one or one without news changes nothing."""
+        before = self._description.media
+        with suppress(SdpError, NotAcceptable):
+            if answer is not None and (media := self._description.accept(answer)) != before:
+                self._reconfigure(media)
 
     def _reconfigure(self, media: NegotiatedMedia) -> None:
         if self._stream is None:

@@ -357,6 +357,17 @@ async def test_a_listener_takes_the_place_of_the_frames(answered):
     assert (await anext(answered.leg.frames())).audio == b"\x43" * 160
 
 
+async def test_the_answer_to_a_refresh_that_says_nothing_new_touches_nothing(answered):
+    answered.leg.handle(sip.ReofferAnswered("c1", 200, offer(answered.port, version=2)))
+    touched = []
+    answered.leg._stream.reconfigure = touched.append
+    answered.leg.handle(sip.ReofferAnswered("c1", 200, offer(answered.port, version=2)))
+    assert touched == []
+    answered.leg.handle(sip.ReofferAnswered("c1", 200, offer(answered.port + 2, version=3)))
+
+    assert [media.remote[1] for media in touched] == [answered.port + 2]
+
+
 async def test_the_answer_to_a_refresh_of_ours_moves_the_media(answered):
     answered.leg.handle(sip.ReofferAnswered("c1", 200, offer(answered.port, direction="sendonly", version=2)))
     answered.leg.handle(sip.ReofferAnswered("c1", 488, None))
