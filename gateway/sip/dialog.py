@@ -169,7 +169,9 @@ class Dialog:
         ours = SipUri.parse(self.contact)
         place = join_host_port(ours.host, ours.port)
         headers = Headers()
-        headers.add("Via", f"SIP/2.0/{transport.upper()} {place};branch=z9hG4bK{branch};rport")
+        # RFC 5923, section 5: the peer may ask us by the connection that this comes on.
+        alias = ";alias" if transport in {"tcp", "tls"} else ""
+        headers.add("Via", f"SIP/2.0/{transport.upper()} {place};branch=z9hG4bK{branch};rport{alias}")
         for route in routes:
             headers.add("Route", route)
         headers.add("Max-Forwards", "70")

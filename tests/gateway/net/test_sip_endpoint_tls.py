@@ -102,6 +102,7 @@ async def test_a_whole_call_over_tls(authority, files):
         bye = await tcp_message(reader)
         assert bye.method == "BYE"
         assert bye["via"].startswith(f"SIP/2.0/TLS 127.0.0.1:{gateway.tls[1]};")
+        assert bye["via"].endswith(";alias")
         writer.write(sip_text.respond(bye, 200, "OK") + b"\r\n\r\n")
         async with asyncio.timeout(2):
             assert await reader.readexactly(2) == b"\r\n"
@@ -109,6 +110,18 @@ async def test_a_whole_call_over_tls(authority, files):
         assert gateway.endpoint.connections == 1
         writer.close()
         await settled(lambda: gateway.endpoint.connections == 0)
+
+
+async def test_tls_over_ipv6(authority):
+    pair = authority.sign("::1")
+    files = TlsFiles(pair.certificate, pair.private_key, authority.file)
+    async with Gateway(listen=("tls:::1", "udp:::1"), tls=files, timers=Timers()) as gateway:
+        reader, writer = await dial(gateway, trusting(authority))
+        writer.write(tls_request("OPTIONS", "phone"))
+        ok = await tcp_message(reader)
+        assert ok["contact"] == f"<sip:[::1]:{gateway.tls[1]};transport=tls>"
+        assert "received=::1" in ok["via"]
+        writer.close()
 
 
 async def test_bytes_of_any_size_arrive(authority, files):
