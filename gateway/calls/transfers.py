@@ -75,15 +75,21 @@ class Transfers:
 
     async def cold(self, number: str) -> Outcome:
         """Hand the caller over to a number or SIP URI, by the way that the settings say."""
-        if self.plan.method == "bridge":
-            return await self._bridge(number)
+        has_route = self._dialler.has_route(self.leg.info.trunk, self.plan.trunk)
+        match self.plan.method:
+            case "bridge":
+                return await self._bridge(number)
+            case "auto" if has_route and not self.leg.takes_transfer:
+                return await self._bridge(number)
+            case _:
+                pass
         last = await self._refer(number)
         if last.state is TransferState.CONFIRMED:
             return Outcome(confirmed=True, method=REFER, status=last.status)
         refused = Outcome(confirmed=False, method=REFER, status=last.status, reason=last.reason)
         if last.reason != UNSUPPORTED:
             return self._told(number, refused)
-        if self.plan.method == "auto" and self._dialler.has_route(self.leg.info.trunk, self.plan.trunk):
+        if self.plan.method == "auto" and has_route:
             log.info("call.refer_refused", status=last.status, then=BRIDGE)
             return await self._bridge(number)
         return self._told(number, refused)

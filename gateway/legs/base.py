@@ -184,6 +184,11 @@ class CallLeg(Protocol):
         """How the media went up to now; ``None`` before the answer, and where nothing is measured."""
         ...
 
+    @property
+    def takes_transfer(self) -> bool:
+        """Whether the peer says that it can transfer; many that can do not say so."""
+        ...
+
     async def answer(self) -> None:
         """Answer the ringing line. Raises :exc:`LegGone` when the caller gave up first."""
         ...

@@ -191,6 +191,10 @@ class SipLeg:
         return self._quality if self._gone or self._stream is None else self._stream.stats().quality
 
     @property
+    def takes_transfer(self) -> bool:
+        return self._takes_refer
+
+    @property
     def dropped_frames(self) -> int:
         """Caller audio that nobody took in time, or that was more than time had passed."""
         return self._frames.dropped + self._flooded
@@ -272,9 +276,6 @@ class SipLeg:
         """Send a REFER and yield what its NOTIFYs tell; see :meth:`CallLeg.transfer`."""
         if self._gone:
             yield TransferProgress(TransferState.FAILED, reason=GONE)
-            return
-        if not self._takes_refer:
-            yield TransferProgress(TransferState.FAILED, reason=UNSUPPORTED)
             return
         progress = self._progress = Feed(_EVENTS_WAITING)
         self._refer_accepted = False

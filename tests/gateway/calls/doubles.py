@@ -43,6 +43,7 @@ class HandLeg:
         self._marks: list[tuple[int, asyncio.Future]] = []
         self._listener: Callable[[bytes], None] = lambda frame: None
         self._hears: Callable[[bytes], None] | None = None
+        self.takes_transfer = True
         self.keys = ""
         """What the far end was sent as keys."""
         self.told: list[int] = []

@@ -168,6 +168,20 @@ async def test_only_a_refer_that_is_refused_itself_is_followed_by_a_call_of_ours
         assert len([each for each in steps(scene) if each[0] == "failed"]) == (0 if dialled else 1)
 
 
+@pytest.mark.parametrize(
+    ("method", "routes", "asked"), [("auto", True, False), ("auto", False, True), ("refer", True, True)]
+)
+async def test_a_peer_without_refer_in_its_allow_is_asked_only_where_nothing_else_is_left(
+    method, routes, asked
+):
+    async with Scene(transfer=BUSY, method=method) as scene:
+        scene.leg.takes_transfer, scene.dialler.routes = False, routes
+        await announced(scene)
+
+        assert bool(scene.leg.transferred) is asked
+        assert bool(scene.dialler.dialled) is not asked
+
+
 async def test_a_wish_of_the_callers_own_trunk_is_declined_while_the_agent_talks():
     async with Scene() as scene:
         scene.leg.happened.put(TransferRequested("sip:+12125551234@gw"))

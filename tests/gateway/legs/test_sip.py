@@ -329,15 +329,6 @@ async def test_a_caller_who_sends_faster_than_time_passes_is_cut_to_its_speed(an
     assert answered.leg.dropped_frames == 500 - taken // 160
 
 
-async def test_a_peer_that_cannot_be_asked_to_transfer_is_not_asked(answered):
-    answered.leg._takes_refer = False
-
-    assert await _all(answered.leg.transfer("+12125551234")) == [
-        TransferProgress(TransferState.FAILED, reason=UNSUPPORTED)
-    ]
-    assert ("refer", "+12125551234") not in answered.agent.asked
-
-
 async def test_the_peers_own_wish_to_transfer_is_answered_in_its_own_terms(answered):
     answered.leg.handle(sip.ReferReceived("c1", "sip:+12025550177@gw.example"))
     answered.leg.answer_transfer(603)

@@ -11,15 +11,17 @@ from gateway.app import trunks as wiring
 from gateway.calls.routing import Routed, Router
 from gateway.legs.base import CallInfo
 from gateway.legs.refusal import Refusal
-from gateway.legs.sip_line import LineSettings, SipLine
+from gateway.legs.sip_line import LineSettings, SipLine, takes_refer
 from gateway.legs.trunks import TrunkTable
 from gateway.net.pacer import Pacer
 from gateway.net.ports import PortPool
 from gateway.net.sip_endpoint import EndpointSettings
 from gateway.sip.flow import Flow
+from gateway.sip.message import Headers, Request
 from gateway.sip.settings import UaSettings
 from gateway.sip.target import Target
 from gateway.sip.ua import UserAgent
+from gateway.sip.uri import Uri
 from tests.kit import sip_text
 
 HOST = "203.0.113.7"
@@ -303,3 +305,16 @@ def test_a_challenge_to_our_bye_is_answered_with_the_trunks_credentials():
     assert (again.method, again.cseq) == ("BYE", bye.cseq + 1)
     assert 'username="trunk42", realm="pbx.example"' in again["proxy-authorization"]
     assert "s3cret" not in again["proxy-authorization"]
+
+
+@pytest.mark.parametrize(
+    ("allow", "takes"),
+    [
+        ((), True),
+        ((("Allow", "INVITE, ACK, REFER"),), True),
+        ((("Allow", "INVITE, ACK"), ("Allow", "refer")), True),
+        ((("Allow", "INVITE, ACK, BYE"),), False),
+    ],
+)
+def test_only_an_allow_without_refer_says_that_a_peer_does_not_transfer(allow, takes):
+    assert takes_refer(Request(Headers(allow), b"", "INVITE", Uri("sip:a@h"))) is takes
