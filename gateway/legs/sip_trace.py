@@ -35,6 +35,8 @@ _SECRETS: Final = (
     re.compile(r"(^(?:proxy-)?authorization[ \t]*:.*?\bresponse[ \t]*=[ \t]*\"?)([^\",;\s]+)", re.I | re.M),
     re.compile(r"(^(?:proxy-)?authorization[ \t]*:[ \t]*(?:basic|bearer)[ \t]+)(\S+)", re.I | re.M),
 )
+_HINTS: Final = ("authorization", "inline:", "key-mgmt", "\nk=")
+"""Most messages have nothing of it, and are done with at once."""
 _FOLD = re.compile(r"\r?\n[ \t]+")
 
 
@@ -150,7 +152,10 @@ def _place(address: Address) -> str:
 
 def without_secrets(text: str) -> str:
     """Return a SIP message without what would let its reader pose as somebody, or decrypt the call."""
-    if "uthorization" in text or "UTHORIZATION" in text:
+    lower = text.lower()
+    if not any(hint in lower for hint in _HINTS):
+        return text
+    if "authorization" in lower:
         head, blank, body = text.partition("\r\n\r\n")
         text = _FOLD.sub(" ", head) + blank + body
     for secret in _SECRETS:
