@@ -32,6 +32,7 @@ PEER, INSIDE, STRAY = ("203.0.113.20", 25540), ("192.168.1.9", 4000), ("198.51.1
 class Media:
     payload_type: int = 0
     dtmf_payload_type: int | None = 101
+    own_dtmf_payload_type: int | None = 96
     remote: tuple[str, int] = PEER
     remote_rtcp: tuple[str, int] = ("203.0.113.20", 25541)
     sends: bool = True
