@@ -152,6 +152,8 @@ class Gateway:
             leased_ports=lambda: self.pool.leased,
             pacer_late_ticks=lambda: self.pacer.late_ticks,
             sip_connections=lambda: self.line.endpoint.connections,
+            sip_dialogs=lambda: self.ua.dialogs,
+            sip_transactions=lambda: self.ua.transactions,
             sip_dropped=lambda: self.line.endpoint.dropped,
         )
         self.metrics.watch_trunks(self._trunk_figures)

@@ -165,9 +165,6 @@ class Relay:
                     await leg.hang_up()
                 case MediaLost():
                     await self._lost(leg)
-                case HoldExpired():
-                    log.warning("call.hold_expired", held_ms=event.held_ms)
-                    await leg.hang_up()
                 case MediaResumed():
                     self._silent.discard(leg)
                 case TransferRequested(destination):

@@ -113,7 +113,7 @@ class SipLine:
         ua.treat(self._policy)
         self.endpoint = SipEndpoint(
             ua,
-            allowed=trunks.knows,
+            allowed=self._allows,
             on_event=self.handle,
             clock=clock,
             settings=network,
@@ -127,6 +127,10 @@ class SipLine:
         """Take a new configuration; legs that exist keep what they began with."""
         self.trunks.use(trunks)
         self.settings = settings
+
+    def _allows(self, host: str) -> bool:
+        """Whether a source may talk to us: as a trunk's, or because a call with it outlives its trunk."""
+        return self.trunks.knows(host) or self._ua.talks_with(host)
 
     def _policy(self, flow: Flow, user: str) -> PeerPolicy:
         """Say how a request is treated: as the trunk says that it comes from, or that ours goes to."""

@@ -188,6 +188,9 @@ class Call:
                 self._kit.refuse(served, 481, "the call has ended", now=now)
             case "INVITE" | "UPDATE":
                 self._receive_offer(served, now)
+            case "REFER" if self.state in {CallState.OFFERED, CallState.CALLING}:
+                # Nobody is connected yet whom the peer could hand over.
+                self._kit.refuse(served, 603, "a REFER before the answer", now=now)
             case "REFER":
                 self.referral.receive(served, now=now)
             case "INFO":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import TypeAlias
 
@@ -25,6 +26,8 @@ class CallTable:
         self._calls: dict[str, Call] = {}
         self._dialogs: dict[DialogKey, Call] = {}
         self._invites: dict[_InviteKey, IncomingCall] = {}
+        self._hosts: dict[str, str] = {}
+        self._at_host: Counter[str] = Counter()
 
     def __len__(self) -> int:
         return len(self._calls)
@@ -47,10 +50,30 @@ class CallTable:
         """Remove a call; ``False`` when it is not here any more."""
         if self._calls.pop(call.handle, None) is None:
             return False
+        self._leave(call)
         self._dialogs.pop(call.dialog.key, None)
         if isinstance(call, IncomingCall):
             self._invites.pop(_invite_key(call.invite), None)
         return True
+
+    def locate(self, call: Call) -> None:
+        """Note where the peer of a call is; its last request may have come from elsewhere."""
+        host = call.flow.remote[0]
+        if call.handle in self._calls and self._hosts.get(call.handle) != host:
+            self._leave(call)
+            self._hosts[call.handle] = host
+            self._at_host[host] += 1
+
+    def is_at(self, host: str) -> bool:
+        """Whether the peer of a call is at an IP address."""
+        return host in self._at_host
+
+    def _leave(self, call: Call) -> None:
+        host = self._hosts.pop(call.handle, None)
+        if host is not None:
+            self._at_host[host] -= 1
+            if not self._at_host[host]:
+                del self._at_host[host]
 
     def get(self, handle: str) -> Call | None:
         return self._calls.get(handle)

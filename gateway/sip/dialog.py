@@ -229,7 +229,9 @@ class Dialog:
             return direct, flow
         if return_to_source and _is_unreachable(direct.remote[0], flow.remote[0]):
             return flow, direct
-        return direct, flow if direct.remote != flow.remote else None
+        # A UDP peer whose Contact says TCP may have nobody listening there.
+        is_elsewhere = (direct.transport, direct.remote) != (flow.transport, flow.remote)
+        return direct, flow if is_elsewhere else None
 
 
 def _place(hop: SipUri, transport: Transport) -> Address:

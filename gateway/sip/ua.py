@@ -78,6 +78,10 @@ class UserAgent:
         """Transactions in memory, both sides."""
         return self._transactions.served_count + self._transactions.sent_count
 
+    def talks_with(self, host: str) -> bool:
+        """Whether a call with a peer at an IP address is in memory, if only because its BYE is under way."""
+        return self._calls.is_at(host)
+
     # Outputs.
 
     def to_send(self) -> list[Outgoing]:
@@ -424,7 +428,9 @@ class UserAgent:
     def _settle(self, call: Call) -> None:
         """Re-arm a call that may have changed, or forget it."""
         self._agenda.set(call, call.next_timeout())
-        if call.over and self._calls.forget(call):
+        if not call.over:
+            self._calls.locate(call)
+        elif self._calls.forget(call):
             self._agenda.set(call, None)
 
     # Refusals.

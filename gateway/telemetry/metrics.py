@@ -256,6 +256,8 @@ class Metrics:
         leased_ports: Reading,
         pacer_late_ticks: Reading,
         sip_connections: Reading,
+        sip_dialogs: Reading,
+        sip_transactions: Reading,
         sip_dropped: Tally,
     ) -> None:
         """
@@ -268,6 +270,11 @@ class Metrics:
             "trunkline_calls_active": ("Calls now.", active_calls),
             "trunkline_rtp_ports_leased": ("Pairs of RTP ports that calls hold.", leased_ports),
             "trunkline_sip_connections": ("Open connections for SIP: TCP, TLS, WebSocket.", sip_connections),
+            "trunkline_sip_dialogs": (
+                "Dialogs in memory, also of calls whose BYE is under way.",
+                sip_dialogs,
+            ),
+            "trunkline_sip_transactions": ("SIP transactions in memory, of both sides.", sip_transactions),
             "trunkline_asyncio_tasks": ("Tasks of the event loop.", lambda: len(asyncio.all_tasks(loop))),
         }
         self._watched.counters = {

@@ -75,6 +75,31 @@ def test_a_changed_file_reaches_the_next_call_and_a_bad_one_is_refused(fake_offi
     running.hang_up()
 
 
+def test_a_call_outlives_its_trunk_and_can_be_hung_up_by_both_sides(fake_office):
+    gateway = fake_office.open("farewell")
+    before = gateway.metrics()
+    caller, stays, new = (fake_office.phone(gateway) for _ in range(3))
+    caller.call()
+    stays.call()
+    gateway.write({**gateway.settings, "trunks": {"elsewhere": {"allow": ["192.0.2.1"]}}})
+    gateway.until(lambda: "config.reloaded" in gateway.log, 10, "reloaded")
+    caller.hang_up()
+    assert new.dial_and_be_refused().status == 403  # as one who calls from here, no more than that
+    stays.listen(4.5)
+    stays.speak(recording("caller_thanks"))
+    stays.wait_for_bye(20)
+    # The answer to our BYE is taken, too: nothing of the call is left, and the address is a stranger's again.
+    gateway.until(
+        lambda: gateway.metrics()["trunkline_sip_dialogs"] == before["trunkline_sip_dialogs"] == 0,
+        5,
+        "without dialogs",
+    )
+    stranger = fake_office.phone(gateway)
+    stranger.dial()
+    stranger.listen(0.5)
+    assert not stranger.received
+
+
 def test_each_call_leaves_its_recording_and_its_report(office):
     gateway = office.open("farewell")
     phone = office.phone(gateway)

@@ -1,6 +1,7 @@
+from gateway.sip.flow import Flow
 from gateway.sip.parser import parse_message
 from tests.gateway.sip.out_rig import OutRig, answer
-from tests.gateway.sip.rig import Rig, invite, request
+from tests.gateway.sip.rig import UDP, Rig, invite, request
 
 
 def test_an_incoming_call_is_found_by_all_its_names_until_it_is_forgotten():
@@ -30,3 +31,20 @@ def test_a_call_of_ours_is_found_by_the_responses_to_its_invite():
 
     assert table.of_response(parse_message(answer(rig.invite, 200))) is call
     assert table.of_response(parse_message(answer(rig.invite, 486))) is call
+
+
+def test_where_the_peers_of_calls_are_is_known_until_the_last_of_them_is_over():
+    rig = Rig()
+    first = rig.confirmed()
+    rig.confirmed(invite(call_id="second", branch="second"))
+    moved = Flow("udp", ("198.51.100.99", 5060), UDP.local)
+    assert rig.ua.talks_with(UDP.remote[0])
+    assert not rig.ua.talks_with(moved.remote[0])
+
+    rig.feed(request("OPTIONS", branch="o", to_tag=first.to_tag, cseq=2), moved)
+    assert rig.ua.talks_with(UDP.remote[0])
+    assert rig.ua.talks_with(moved.remote[0])
+
+    rig.feed(request("BYE", branch="b", to_tag=first.to_tag, cseq=3), moved)
+    assert rig.ua.talks_with(UDP.remote[0])
+    assert not rig.ua.talks_with(moved.remote[0])

@@ -114,6 +114,15 @@ def tcp(host, port=5060):
     return Flow("tcp", (host, port), TCP.local)
 
 
+def test_a_udp_peer_whose_contact_says_tcp_is_reached_at_the_source_where_nobody_listens_for_tcp():
+    host, port = SOURCE.remote
+
+    assert path(f"<sip:phone@{host}:{port};transport=tcp>", SOURCE) == (
+        Flow("tcp", SOURCE.remote, SOURCE.local),
+        SOURCE,
+    )
+
+
 @pytest.mark.report("BR-022")
 def test_a_private_contact_behind_nat_is_reached_at_the_source():
     assert path("<sip:phone@192.168.88.15:5060>", SOURCE) == (SOURCE, udp("192.168.88.15"))

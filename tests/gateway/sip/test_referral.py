@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.sip import events as sip
-from tests.gateway.sip.rig import Rig, request, statuses
+from tests.gateway.sip.rig import Established, Rig, request, statuses
 
 TARGET = "sip:+12025550177@gw.example"
 
@@ -114,3 +114,13 @@ def test_the_end_of_the_call_refuses_what_was_asked(rig, made):
     refer(rig, made)
 
     assert statuses(rig.feed(in_dialog("BYE", made, cseq=3))) == [200, 603]
+
+
+def test_a_refer_before_the_answer_is_declined_at_once(rig):
+    call = rig.offered()
+    rig.ua.ring(call, now=rig.now)
+    ringing = next(each for each in rig.sent() if each.status == 180)
+    early = Established(call, ringing.tag("to"))
+
+    assert statuses(refer(rig, early)) == [603]
+    assert not any(isinstance(each, sip.ReferReceived) for each in rig.events())

@@ -99,6 +99,8 @@ def watch_nothing(metrics):
         leased_ports=lambda: 0,
         pacer_late_ticks=lambda: 0,
         sip_connections=lambda: 0,
+        sip_dialogs=lambda: 0,
+        sip_transactions=lambda: 0,
         sip_dropped=lambda: {"denied": 0},
     )
 
@@ -106,11 +108,14 @@ def watch_nothing(metrics):
 async def test_what_is_is_read_when_somebody_asks():
     metrics = Metrics()
     owner = {"calls": 1.0, "ports": 2.0, "late": 3.0, "connections": 4.0, "denied": 5.0}
+    owner |= {"dialogs": 6.0, "transactions": 7.0}
     metrics.watch(
         active_calls=lambda: owner["calls"],
         leased_ports=lambda: owner["ports"],
         pacer_late_ticks=lambda: owner["late"],
         sip_connections=lambda: owner["connections"],
+        sip_dialogs=lambda: owner["dialogs"],
+        sip_transactions=lambda: owner["transactions"],
         sip_dropped=lambda: {"denied": owner["denied"], "flooded": 0},
     )
     found = figures(metrics)
@@ -118,6 +123,8 @@ async def test_what_is_is_read_when_somebody_asks():
     assert found["trunkline_rtp_ports_leased{}"] == 2
     assert found["trunkline_pacer_late_ticks_total{}"] == 3
     assert found["trunkline_sip_connections{}"] == 4
+    assert found["trunkline_sip_dialogs{}"] == 6
+    assert found["trunkline_sip_transactions{}"] == 7
     assert found["trunkline_sip_dropped_total{reason=denied}"] == 5
     assert found["trunkline_sip_dropped_total{reason=flooded}"] == 0
 
