@@ -7,6 +7,7 @@ trunk, whoever writes them.
 
 from __future__ import annotations
 
+import json
 import logging
 import sys
 from collections.abc import MutableMapping
@@ -101,7 +102,13 @@ def _renderer(chosen: Format, *, colors: bool) -> list[structlog.types.Processor
 
 
 def _json(event: object, default: object = None, **_options: object) -> str:
-    return orjson.dumps(event, default=str, option=orjson.OPT_NON_STR_KEYS).decode()
+    try:
+        return orjson.dumps(event, default=str, option=orjson.OPT_NON_STR_KEYS).decode()
+    except (
+        TypeError
+    ):  # octets of a peer that are no UTF-8, or a number without end: the line must not be lost
+        text = json.dumps(event, default=str, ensure_ascii=False, skipkeys=True)
+        return text.encode("utf-8", "replace").decode()
 
 
 def _one_line(
@@ -109,8 +116,12 @@ def _one_line(
 ) -> MutableMapping[str, object]:
     """Escape control characters, so that a caller cannot forge a line; JSON does so by itself."""
     return {
-        key: value.encode("unicode_escape").decode("ascii")
-        if isinstance(value, str) and key != "exception" and not value.isprintable()
-        else value
+        key: _escaped(value, lines=key == "exception") if isinstance(value, str) else value
         for key, value in event.items()
     }
+
+
+def _escaped(text: str, *, lines: bool) -> str:
+    if lines:
+        return text.encode("utf-8", "backslashreplace").decode()
+    return text if text.isprintable() else text.encode("unicode_escape").decode("ascii")

@@ -60,6 +60,27 @@ def test_inside_a_call_every_line_carries_its_id_also_those_of_libraries(stream)
 
 
 @pytest.mark.parametrize("form", ["json", "console"])
+def test_what_a_peer_wrote_in_no_utf8_costs_no_line(form):
+    octets = io.BytesIO()
+    stream = io.TextIOWrapper(octets, encoding="utf-8")
+    configure(form, stream=stream)
+    broken = b"RTP/X\xff".decode("utf-8", "surrogateescape")
+    structlog.get_logger().info("call.offer_refused", why=broken, also=[broken], big=1 << 70)
+    try:
+        raise ValueError(broken)
+    except ValueError as error:
+        structlog.get_logger().exception("call.failed", error=error)
+    stream.flush()
+    text = octets.getvalue().decode()
+
+    assert "call.offer_refused" in text
+    assert "call.failed" in text
+    assert text.count("RTP/X") >= 4
+    if form == "json":
+        assert json.loads(text.splitlines()[0])["also"] == ["RTP/X?"]
+
+
+@pytest.mark.parametrize("form", ["json", "console"])
 def test_secrets_and_callers_numbers_are_not_written_by_anybody(stream, form):
     configure(form, stream=stream)
     structlog.get_logger().info(
