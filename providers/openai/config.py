@@ -70,28 +70,39 @@ def build_openai_session_config(
 
 
 def build_openai_session_update(
-    setup: SessionSetup, update: CallUpdate, *, transcription_model: str | None
+    setup: SessionSetup,
+    update: CallUpdate,
+    *,
+    turn_detection: TurnDetection | None = None,
+    transcription_model: str | None,
+    spoke: bool = False,
 ) -> Session:
     """
-    Build the part of a session that ``update`` names; the rest stays as it is.
+    Build the part of a session that ``update`` names, and all of its audio.
+
+    The audio is repeated because a server that takes a partial update for a new one falls back to its
+    defaults: 24 kHz PCM, which a telephone hears as noise. Only the voice is not, once it was heard: the
+    server refuses the whole update then, though the voice is the same.
 
     Args:
         setup: What the call wants, with the update already in it.
         update: Says which parts changed.
+        turn_detection: As in the first update.
         transcription_model: As in the first update.
+        spoke: Whether the model has said anything.
     """
-    session: Session = {"type": "realtime"}
-    audio: dict[str, JsonValue] = {}
+    whole = build_openai_session_config(
+        setup, turn_detection=turn_detection, transcription_model=transcription_model
+    )
+    audio = whole["audio"]
+    assert isinstance(audio, dict)
+    if spoke:
+        audio["output"] = {"format": audio_format(setup.line)}
+    session: Session = {"type": "realtime", "audio": audio}
     if update.prompt is not None:
-        session["instructions"] = setup.instructions
+        session["instructions"] = whole["instructions"]
     if update.tools is not None:
-        session["tools"] = [function_tool(tool) for tool in setup.tools]
-    if update.language is not None and transcription_model is not None:
-        audio["input"] = {"transcription": transcription(transcription_model, setup.language)}
-    if update.voice is not None:
-        audio["output"] = {"voice": voice(setup.voice) or DEFAULT_VOICE}
-    if audio:
-        session["audio"] = audio
+        session["tools"] = whole["tools"]
     return session
 
 

@@ -44,11 +44,12 @@ from providers.types import (
     TurnModel,
     Updatable,
 )
+from tools.types import CallUpdate
 
 if TYPE_CHECKING:
     from config.models import OpenAISettings
     from providers.openai.websocket import Socket
-    from tools.types import CallUpdate, ToolResult
+    from tools.types import ToolResult
 
 CAPABILITIES = Capabilities(
     inputs=(PCM16_24K, PCMU, PCMA),
@@ -95,6 +96,8 @@ class OpenAISession:
         self._update_id = 0
         self._update: asyncio.Future[ErrorReported | None] | None = None
         self._late_updates = 0
+        self._noise = False
+        """Whether the provider's audio has another format than was agreed."""
         self._ended = False
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0.0
@@ -138,7 +141,7 @@ class OpenAISession:
             audio = wire.audio_delta(raw)
             if audio is None:
                 await self._take(raw, now)
-            elif self._conversation.receive_audio(audio, now=now):
+            elif not self._noise and self._conversation.receive_audio(audio, now=now):
                 return AudioDelta(audio.item_id, audio.audio)
 
     async def _receive(self) -> bytes | None:
@@ -170,6 +173,7 @@ class OpenAISession:
                 return
             case SessionUpdated():
                 self._settle_update(None)
+                await self._check_formats(message.session)
             case ErrorReported() if message.event_id.startswith("update-") or (
                 not message.event_id and message.param.startswith("session.")
             ):
@@ -179,6 +183,21 @@ class OpenAISession:
             case _:
                 self._conversation.receive(message, now=now)
         await self._settle()
+
+    async def _check_formats(self, facts: SessionFacts) -> None:
+        """Let no audio through in a format that the line does not have: correct it once, then give up."""
+        applied = facts.input or self._input, facts.output or self._output
+        if applied == (self._input, self._output):
+            self._noise = False
+        elif self._noise:
+            self._conversation.lost = ("format_mismatch", "the provider does not keep to the audio formats")
+        else:
+            self._noise = True
+            self._late_updates += 1  # the answer to this is nobody's
+            self._update_id += 1
+            self._ready.append(ProviderWarning("format_changed", "the provider changed the audio formats"))
+            session = self._part(self._setup, CallUpdate(0))
+            await self._send(wire.encode(UpdateSession(f"update-{self._update_id}", session)))
 
     def _check(self) -> None:
         """Raise what ends the iteration."""
@@ -232,15 +251,22 @@ class OpenAISession:
         """
         async with self._updating:
             setup = self._updated(update)
-            model = self._settings.transcription_model
-            session = build_openai_session_update(setup, update, transcription_model=model)
-            if len(session) == 1:  # only its type: nothing that this session has
+            if setup == self._setup:  # nothing that this session has
                 return
-            error = await self._ask(session)
+            error = await self._ask(self._part(setup, update))
             if error is not None:
                 code = error.code or error.kind
                 raise ProviderRejected(f"the update was refused: {error.message}", code=code)
             self._setup = setup
+
+    def _part(self, setup: SessionSetup, update: CallUpdate) -> Session:
+        return build_openai_session_update(
+            setup,
+            update,
+            turn_detection=self._settings.turn_detection,
+            transcription_model=self._settings.transcription_model,
+            spoke=self._conversation.spoke,
+        )
 
     def _updated(self, update: CallUpdate) -> SessionSetup:
         if update.voice is not None:

@@ -244,15 +244,13 @@ def test_vendor_tools_that_do_not_exist_are_left_out_with_a_warning() -> None:
         (CallUpdate(1), {}),
         (CallUpdate(1, prompt="New."), {"instructions": "New.\n\n## Tools"}),
         (CallUpdate(1, tools=()), {"tools": []}),
-        (CallUpdate(1, voice="ash"), {"audio": {"output": {"voice": "ash"}}}),
-        (
-            CallUpdate(1, language="kk"),
-            {"audio": {"input": {"transcription": {"model": "gpt-transcribe", "language": "kk"}}}},
-        ),
+        (CallUpdate(1, voice="ash"), {}),
+        (CallUpdate(1, language="kk"), {}),
     ],
 )
-def test_an_update_names_only_what_changes(update: CallUpdate, expected: dict) -> None:
-    """Fault 14: ``cannot_update_voice``, because the voice was repeated in a later update."""
+@pytest.mark.parametrize("spoke", [False, True])
+def test_an_update_names_what_changes_and_all_of_the_audio(update: CallUpdate, expected: dict, spoke) -> None:
+    """Fault 14: ``cannot_update_voice``, because the voice was repeated after it had been heard."""
     changed = SessionSetup(
         update.prompt or "Base.",
         "## Tools",
@@ -261,5 +259,9 @@ def test_an_update_names_only_what_changes(update: CallUpdate, expected: dict) -
         update.voice or "marin",
         update.language or "en",
     )
-    session = build_openai_session_update(changed, update, transcription_model="gpt-transcribe")
+    session = build_openai_session_update(changed, update, transcription_model="gpt-transcribe", spoke=spoke)
+    audio = session.pop("audio")
     assert session == {"type": "realtime", **expected}
+    assert audio["input"]["transcription"] == {"model": "gpt-transcribe", "language": changed.language}
+    voice = {} if spoke else {"voice": changed.voice}
+    assert audio["output"] == {"format": {"type": "audio/pcmu"}, **voice}

@@ -48,7 +48,7 @@ def declared(extra: str | None = None) -> set[str]:
     [
         ("websockets", "websockets", "providers/openai/provider.py"),
         ("numpy", "numpy", "gateway/media/g711.py"),
-        ("soundfile", "soundfile", "gateway/calls/recording.py"),
+        ("soundfile", "soundfile", "gateway/calls/flac.py"),
         ("openai", "openai", "providers/openai/provider.py"),
         ("google-genai", "google.genai", "providers/gemini/config.py"),
         ("structlog", "structlog", "gateway/telemetry/logs.py"),

@@ -8,7 +8,8 @@ import base64
 import pytest
 
 from providers.errors import ProviderRejected, SessionLost
-from tests.providers.openai.hand_server import LOOKUP, HandServer, applied, setup
+from providers.types import AudioDelta, ProviderWarning
+from tests.providers.openai.hand_server import DEFAULTS, LOOKUP, HandServer, applied, setup
 from tools.types import AgentToolDefinition, CallUpdate
 
 KEY = "sk-test-0123456789"
@@ -59,7 +60,12 @@ async def test_an_update_changes_the_prompt_and_keeps_the_addendum(line) -> None
     server, session = line
     await updated(server, session, CallUpdate(1, prompt="Now speak of cakes."))
     [_, update] = server.updates
-    assert update["session"] == {"type": "realtime", "instructions": "Now speak of cakes.\n\n## Tools"}
+    first, then = server.updates[0]["session"], update["session"]
+    assert then == {
+        "type": "realtime",
+        "instructions": "Now speak of cakes.\n\n## Tools",
+        "audio": first["audio"],
+    }
 
 
 async def test_an_update_of_the_tools_sends_all_of_them(line) -> None:
@@ -69,6 +75,58 @@ async def test_an_update_of_the_tools_sends_all_of_them(line) -> None:
     assert [tool["name"] for tool in server.updates[1]["session"]["tools"]] == ["lookup_caller", "other"]
     await updated(server, session, CallUpdate(2, tools=()))
     assert server.updates[2]["session"]["tools"] == []
+
+
+@pytest.mark.report("BR-069")
+async def test_an_update_of_the_tools_alone_repeats_formats_voice_and_turn_detection(line) -> None:
+    server, session = line
+    end_call = AgentToolDefinition("end_call", "Ends.", {"type": "object", "properties": {}})
+    await updated(server, session, CallUpdate(1, tools=(end_call,)))
+
+    audio = server.updates[1]["session"]["audio"]
+    assert audio["input"]["format"] == audio["output"]["format"] == {"type": "audio/pcmu"}
+    assert audio["output"]["voice"]
+    assert audio["input"]["turn_detection"]["type"] == "server_vad"
+
+
+@pytest.mark.report("BR-069")
+async def test_audio_of_another_format_is_never_let_through_and_the_format_is_corrected() -> None:
+    def forgetful(update: dict) -> list[dict]:
+        """Take a change of the tools for a new session, as the provider did."""
+        [answer] = applied(update)
+        if len(server.updates) == 2:
+            answer["session"] = {**answer["session"], "audio": DEFAULTS["audio"]}
+            return [answer, created(), delta(item_id="noise")]
+        return [answer, delta(item_id="voice")] if len(server.updates) == 3 else [answer]
+
+    async with HandServer(on_update=forgetful) as server, server.provider().connect(setup()) as session:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(session.update(CallUpdate(1, tools=())))
+            events = [await anext(session), await anext(session)]
+
+    assert [type(event) for event in events] == [ProviderWarning, AudioDelta]
+    assert events[0].code == "format_changed"
+    assert events[1].item_id == "voice"
+    assert server.updates[2]["session"]["audio"]["output"]["format"] == {"type": "audio/pcmu"}
+
+
+@pytest.mark.report("BR-069")
+async def test_a_provider_that_insists_on_another_format_has_lost_the_session() -> None:
+    def stubborn(update: dict) -> list[dict]:
+        [answer] = applied(update)
+        if len(server.updates) > 1:
+            answer["session"] = {**answer["session"], "audio": DEFAULTS["audio"]}
+        return [answer]
+
+    async with HandServer(on_update=stubborn) as server, server.provider().connect(setup()) as session:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(session.update(CallUpdate(1, tools=())))
+            assert isinstance(await anext(session), ProviderWarning)
+            with pytest.raises(SessionLost) as caught:
+                await anext(session)
+
+    assert caught.value.code == "format_mismatch"
+    assert len(server.updates) == 3
 
 
 async def test_updates_build_on_each_other(line) -> None:
@@ -84,7 +142,7 @@ async def test_the_voice_is_changed_only_before_it_was_heard(line) -> None:
     """Fault 14: ``cannot_update_voice``."""
     server, session = line
     await updated(server, session, CallUpdate(1, voice="ash"))
-    assert server.updates[1]["session"]["audio"] == {"output": {"voice": "ash"}}
+    assert server.updates[1]["session"]["audio"]["output"]["voice"] == "ash"
     await server.send(created(), delta())
     await anext(session)
     with pytest.raises(ProviderRejected) as caught:
