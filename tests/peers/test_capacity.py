@@ -110,6 +110,34 @@ def subject(ports: Ports, tmp_path: Path):
         yield process, ("127.0.0.1", port)
 
 
+def test_signalling_of_150_calls_a_second_takes_a_part_of_one_core(subject, ports, tmp_path):
+    process, address = subject
+    pid = process.popen.pid
+    calls, before = RATE * SECONDS, cpu_seconds(pid)
+    with Sipp(
+        expand(BRIEF),
+        address,
+        ports,
+        tmp_path / "sipp",
+        called="x",
+        calls=calls,
+        at_once=1000,
+        rate=RATE,
+        audio_ports=False,
+        timeout=SECONDS + 30,
+    ) as sipp:
+        apart(pid, sipp.popen.pid)
+        outcome = sipp.wait()
+    used = cpu_seconds(pid) - before
+    assert outcome.clean, outcome.errors[:2000]
+    assert outcome.successful == calls
+    print(
+        f"SIP alone: {calls} calls in {outcome.seconds:.1f} s, {outcome.retransmissions} retransmissions,"
+        f" {used / calls * 1000:.2f} ms of one core for each: {used / outcome.seconds:.0%} of it"
+    )
+    process.until(lambda: held(process)[0] == 0, 10, "rid of the dialogs")
+
+
 def held(process: Process) -> tuple[int, int]:
     """Return how many dialogs and transactions it has, as it said last."""
     said = re.findall(r"dialogs (\d+) transactions (\d+)", process.log)
