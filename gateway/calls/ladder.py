@@ -25,6 +25,7 @@ _HEADERS: Final = (
     "Unsupported", "Session-Expires", "Min-SE", "Retry-After", "Warning", "WWW-Authenticate",
     "Proxy-Authenticate", "Info-Package", "Diversion", "Expires",
 )  # fmt: skip
+_LENGTH = re.compile(r"\r\n(?:Content-Length|l)[ \t]*:[^\r\n]*", re.IGNORECASE)
 _CONTROL = re.compile(r"[^\x20-\x7e\xa0-\u1fff\u2010-\u2027\u2030-\u205e\u2c00-\ud7ff\uf900-\ufdff]")
 
 
@@ -102,6 +103,9 @@ def _ours(entry: Entry) -> str:
 
 
 def _parsed(text: str) -> Request | Response | None:
+    # Without its keys a body is shorter than Content-Length says: what is there is all of it.
+    head, gap, body = text.partition("\r\n\r\n")
+    text = _LENGTH.sub("", head) + gap + body
     try:
         return parse_message(text.encode("utf-8", "surrogateescape"), stream=False)
     except ParseError:

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.calls.ladder import Entry, ladder, printable
+from gateway.sdp import redact_sdp
 
 SDP = (
     "v=0\r\no=- 1 1 IN IP4 192.0.2.1\r\ns=-\r\nc=IN IP4 192.0.2.1\r\nt=0 0\r\n"
@@ -100,6 +101,17 @@ def test_full_prints_each_message_below_its_arrow() -> None:
     text = "\n".join(lines(entry(0.0, request("INVITE", body=SDP)), full=True))
     assert "Contact: <sip:a@192.0.2.1>" in text
     assert "m=audio 4000 RTP/AVP 0 101" in text
+
+
+def test_a_message_whose_keys_were_taken_out_is_read_although_it_is_shorter_than_it_says() -> None:
+    secret = SDP.replace("RTP/AVP", "RTP/SAVP") + f"a=crypto:1 AES_CM_128_HMAC_SHA1_80 inline:{'A' * 40}\r\n"
+    for name in ("Content-Length", "l", "CONTENT-LENGTH "):
+        text = request("INVITE", body=secret).replace("Content-Length", name)
+        kept = redact_sdp(text.encode()).decode()
+        assert len(kept) < len(text)
+        *_, line = lines(entry(0.0, kept))
+        assert "- INVITE -" in line
+        assert "audio PCMU/TELEPHONE-EVENT 192.0.2.1:4000 sendrecv" in line
 
 
 def test_what_is_no_sip_is_shown_by_its_first_line() -> None:
