@@ -72,21 +72,20 @@ async def test_each_of_several_listeners_answers_from_itself_and_is_named_in_con
 
 
 async def test_both_families_on_one_port():
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    async with Gateway(listen=()) as gateway:
-        for transport in ("udp", "tcp"):
-            for host in ("0.0.0.0", "::"):
-                await gateway.endpoint.listen(transport, host, port)
-        for host in ("127.0.0.1", "::1"):
-            async with Phone(gateway, host) as phone:
-                phone.send(request("OPTIONS", "phone", branch=host.replace(":", "x")), (host, port))
-                assert (await phone.receive())["contact"].count(host) == 1
-            reader, writer = await asyncio.open_connection(host, port)
-            writer.write(request("OPTIONS", "phone", transport="TCP", branch=f"t{len(host)}"))
-            assert host in (await tcp_message(reader))["contact"]
-            writer.close()
+    with Ports() as ports:
+        port = ports.take()
+        async with Gateway(listen=()) as gateway:
+            for transport in ("udp", "tcp"):
+                for host in ("0.0.0.0", "::"):
+                    await gateway.endpoint.listen(transport, host, port)
+            for host in ("127.0.0.1", "::1"):
+                async with Phone(gateway, host) as phone:
+                    phone.send(request("OPTIONS", "phone", branch=host.replace(":", "x")), (host, port))
+                    assert (await phone.receive())["contact"].count(host) == 1
+                reader, writer = await asyncio.open_connection(host, port)
+                writer.write(request("OPTIONS", "phone", transport="TCP", branch=f"t{len(host)}"))
+                assert host in (await tcp_message(reader))["contact"]
+                writer.close()
 
 
 async def test_over_ipv6_a_call_has_ipv6_everywhere():
