@@ -89,10 +89,10 @@ class Marks:
         return self.lines.get(path, 1)
 
     def problem(self, path: KeyPath, what: str, write: str = "") -> Problem:
-        """Make a problem of the key at ``path``; ``{value}`` in ``what`` becomes what is written there."""
-        return Problem(
-            self.file, self.line(path), show_path(path), what.replace("{value}", self._show(path)), write
-        )
+        """Make a problem of the key at ``path``; ``{value}`` becomes what is written there."""
+        shown = self._show(path)
+        what, write = (text.replace("{value}", shown) for text in (what, write))
+        return Problem(self.file, self.line(path), show_path(path), what, write)
 
     def _show(self, path: KeyPath) -> str:
         # What is written as {file: PATH} is meant by its path.
@@ -125,7 +125,7 @@ def problems_of(
 
 
 def _problem_of(details: ErrorDetails, model: type[BaseModel], marks: Marks, prefix: KeyPath) -> Problem:
-    path, owner = _follow(model, details["loc"])
+    path, owner, wanted = _follow(model, details["loc"])
     kind, context = details["type"], details.get("ctx", {})
     if kind == INVALID:
         what, write = context["what"], context["write"]
@@ -138,12 +138,18 @@ def _problem_of(details: ErrorDetails, model: type[BaseModel], marks: Marks, pre
         what, write = _unknown_kind(context, details["input"])
     else:
         what, write = _WORDS.get(kind, _unknown)(context, details["input"])
+        if kind in _MODEL_EXPECTED and path and wanted is not None:
+            write = _how_to_begin(wanted, details["input"])
+        elif kind in _MODEL_EXPECTED and path[-2:-1] == ("tools",):
+            write = "write {enabled: true}, or key: value lines, indented"
     return marks.problem(prefix + path, what, write)
 
 
-def _follow(model: type[BaseModel], loc: tuple[int | str, ...]) -> tuple[KeyPath, type[BaseModel] | None]:
+def _follow(
+    model: type[BaseModel], loc: tuple[int | str, ...]
+) -> tuple[KeyPath, type[BaseModel] | None, type[BaseModel] | None]:
     """
-    Return the key path of a pydantic location and the model that its last key belongs to.
+    Return the key path of a pydantic location, the model that its last key belongs to, and the one it wants.
 
     A location also names the member of a tagged union, which is no key of the file: it is left out.
     """
@@ -166,7 +172,8 @@ def _follow(model: type[BaseModel], loc: tuple[int | str, ...]) -> tuple[KeyPath
             here = owner.model_fields[part].annotation if part in owner.model_fields else None
         else:
             here = _element(here)
-    return tuple(path), owner
+    members = _members(_unwrap_root(here))
+    return tuple(path), owner, members[0] if len(members) == 1 else None
 
 
 def _unwrap_root(annotation: object) -> object:
@@ -229,7 +236,15 @@ def _places(key: str, model: type[BaseModel], path: str) -> Iterator[str]:
 
 def _how_to_fill(key: str, owner: type[BaseModel] | None) -> str:
     about = owner.model_fields[key].description if owner is not None and key in owner.model_fields else None
-    return f"add {key}: {about.splitlines()[0].rstrip('.')}" if about else f"add {key}"
+    return f"add {key} ({about.splitlines()[0].rstrip('.')})" if about else f"add {key}"
+
+
+def _how_to_begin(wanted: type[BaseModel], value: object) -> str:
+    """Say what to write where a mapping with the keys of a model has to stand."""
+    keys = ", ".join(wanted.model_fields)
+    if value is None and not any(info.is_required() for info in wanted.model_fields.values()):
+        return f"write {{}} for the defaults, or key: value lines, indented (keys: {keys})"
+    return f"write key: value lines, indented (keys: {keys})"
 
 
 def _kind_of(value: object) -> str:
@@ -309,10 +324,19 @@ def _unknown_kind(context: Mapping[str, object], value: object) -> tuple[str, st
 def _no_kind(_context: Mapping[str, object], value: object) -> tuple[str, str]:
     if isinstance(value, Mapping):
         return "has no kind", "add kind: openai or kind: fake, or name the entry so"
-    return _mapping(_context, value)
+    what, write = _mapping(_context, value)
+    return what, "write {} for the defaults, or key: value lines, indented" if value is None else write
 
 
-_list = _must_be("a list", "write [a, b], or one item a line with - in front")
+_MODEL_EXPECTED = frozenset({"dict_type", "mapping_type", "model_type", "model_attributes_type"})
+
+
+def _list(context: Mapping[str, object], value: object) -> tuple[str, str]:
+    if isinstance(value, str) and value and "," not in value:
+        return "must be a list, not text", "write [{value}], or one item a line with - in front"
+    return _must_be("a list", "write [a, b], or one item a line with - in front")(context, value)
+
+
 _mapping = _must_be("a mapping", "write key: value lines, indented")
 _whole = _number("a whole number")
 _decimal = _number("a number")
@@ -348,7 +372,7 @@ _WORDS: Mapping[str, _Words] = {
     "dict_type": _mapping,
     "mapping_type": _mapping,
     "model_type": _mapping,
-    "model_attributes_type": _mapping,
+    "model_attributes_type": _no_kind,
     "too_short": _length("items"),
     "too_long": _length("items"),
     "greater_than_equal": _bound("at least", "ge"),

@@ -120,6 +120,16 @@ def _syntax(error: MarkedYAMLError) -> tuple[str, str]:
         return "YAML syntax: a second document begins here", "keep everything in one document and remove ---"
     if "undefined alias" in said:
         return f"YAML syntax: {error.problem}", "define it above with &, or quote a value that begins with *"
+    if "mapping values" in said:
+        return (
+            "YAML syntax: a colon where none may stand",
+            "put text that holds a colon in quotes, or begin the line in the column of its neighbours",
+        )
+    if "block mapping expected <block end>, but found '<block" in said:
+        return (
+            "YAML syntax: this line is indented otherwise than those it belongs to",
+            "begin it in the column of its neighbours",
+        )
     return f"YAML syntax: {said}", "check indentation, quotes and brackets on this line and the one above"
 
 

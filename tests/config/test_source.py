@@ -110,7 +110,11 @@ def test_all_duplicates_are_reported_at_once():
     ("text", "line", "word"),
     [
         ("a: [1\nb: 2\n", 2, "flow sequence"),
-        ("a: b: c\n", 1, "mapping values"),
+        ("a: b: c\n", 1, "a colon where none may stand"),
+        ("a: 1\n  b: 2\n", 2, "a colon where none may stand"),
+        ("x:\n    a: 1\n   b: 2\n", 3, "indented otherwise"),
+        ("x:\n    a: 1\n   - b\n", 3, "indented otherwise"),
+        ('a: "x" y\nb: 1\n', 1, "block end"),
         ("a: 1\n\tb: 2\n", 2, "tab"),
         ("a: *nobody\n", 1, "nobody"),
         ("a: 'x\n\n", 1, "quoted scalar"),
