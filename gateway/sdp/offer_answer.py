@@ -203,8 +203,9 @@ def _address(host: str | None, local: Local) -> IPv4Address | IPv6Address:
         raise NotAcceptable(f"c= line must hold an IP address, not {host[:60]!r}") from None
     if address.version != version:
         raise NotAcceptable(f"IPv{address.version} media is not enabled here")
-    if address.is_multicast:
-        raise NotAcceptable("multicast media is not supported")
+    # IPv4's last sixteenth is reserved, but for the broadcast address at its end.
+    if address.is_multicast or (address.version == 4 and address.is_reserved):
+        raise NotAcceptable("media for many (multicast, broadcast) is not supported")
     return address
 
 

@@ -159,6 +159,8 @@ def test_every_line_is_answered_in_order_and_what_we_cannot_do_gets_port_zero() 
         (["m=audio 4000 RTP/AVP 0", "c=IN IP4 media.example.com"], "IP address"),
         (["m=audio 4000 RTP/AVP 0", "c=IN IP6 2001:db8::77"], "IPv6"),
         (["m=audio 4000 RTP/AVP 0", "c=IN IP4 224.2.1.1/127"], "multicast"),
+        (["m=audio 4000 RTP/AVP 0", "c=IN IP4 255.255.255.255"], "broadcast"),
+        (["m=audio 4000 RTP/AVP 0", "c=IN IP4 240.0.0.1"], "broadcast"),
     ],
 )
 def test_an_offer_without_usable_audio_is_refused_with_the_reason(lines, reason) -> None:
