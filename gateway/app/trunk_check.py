@@ -21,7 +21,7 @@ from gateway.app.network import endpoint_settings
 from gateway.app.trunks import line_settings
 from gateway.legs.base import Answered, CallInfo, CannotDial, HungUp, LegEvent
 from gateway.legs.dialler import TrunkDialler
-from gateway.legs.peer import ping_target, register_target
+from gateway.legs.peer import ping_target, register_target, said
 from gateway.legs.refusal import Refusal
 from gateway.legs.routes import TrunkRoutes
 from gateway.legs.sip_line import SipLine
@@ -36,7 +36,7 @@ from gateway.sip.errors import LocalProtocolError
 from gateway.sip.events import RequestAnswered
 from gateway.sip.fields import Via
 from gateway.sip.flow import Flow, Transport
-from gateway.sip.message import Headers
+from gateway.sip.message import REASONS, Headers
 from gateway.sip.own_request import Series
 from gateway.sip.party import clean
 from gateway.sip.registration import granted_to
@@ -304,14 +304,33 @@ async def _until_answered(events: AsyncIterator[LegEvent]) -> Check | None:
                     case Answered():
                         return None
                     case HungUp():
-                        status = f"{event.status} " if event.status else ""
-                        todo = "check the number's form, from_user, username and password, codecs, srtp"
-                        return Check(Verdict.FAIL, "call", f"refused: {status}{event.reason}", todo)
+                        return _not_answered(event)
                     case _:
                         continue  # it rings
     except TimeoutError:
         pass
     return Check(Verdict.FAIL, "call", f"nobody answered in {RING_S:g} s", "call a number that is answered")
+
+
+def _not_answered(event: HungUp) -> Check:
+    """Say how the peer refused the call, and which setting that is about."""
+    if event.reason == "unreachable" or not event.status:
+        return Check(Verdict.FAIL, "call", f"not possible: {event.reason}", "check address and firewall")
+    match event.status:
+        case 401 | 407:
+            todo = "correct username, password and realm"
+        case 403:
+            todo = "the peer forbids it: check from_user, from_host, username and password"
+        case 404 | 484 | 604:
+            todo = "the peer knows no such number: check it, number_format and dial_prefix"
+        case 415 | 488 | 606:
+            todo = "check codecs and srtp"
+        case 480 | 486 | 487 | 600 | 603:
+            todo = "call a number that is answered"
+        case _:
+            todo = "check the number's form, from_user, username and password, codecs, srtp"
+    words = REASONS.get(event.status, event.reason)
+    return Check(Verdict.FAIL, "call", f"refused: {event.status} {words}", todo)
 
 
 async def _until_gone(events: AsyncIterator[LegEvent]) -> None:
@@ -335,7 +354,7 @@ def _shown(answer: RequestAnswered, after_ms: float) -> str:
     """Write an answer: status, latency, and who says it is there."""
     server = clean(answer.headers.get("Server") or answer.headers.get("User-Agent") or "")
     who = f", {server}" if server else ""
-    return f"{answer.status} {clean(answer.reason)} after {after_ms:.0f} ms{who}"
+    return f"{said(answer.status, clean(answer.reason))} after {after_ms:.0f} ms{who}"
 
 
 def _register_todo(status: int) -> str:

@@ -38,6 +38,8 @@ LOOK_UP_AGAIN_S: Final = 30.0
 ADDRESS_S: Final = 3600.0
 """How long an address of a peer is known after it was found last."""
 MAX_ADDRESSES: Final = 64
+NO_ADDRESS: Final = "no address"
+"""The reason of an answer that stands for a name which leads nowhere."""
 
 
 class Line(Protocol):
@@ -286,7 +288,7 @@ class TrunkPeer:
                     log.info("trunk.registered", trunk=self.name, expires_s=expires)
                 case reg.RegistrationFailed(status, reason, retry_after):
                     self._registration_since = self._context.wall_clock()
-                    self._failed(f"REGISTER: {status} {reason}")
+                    self._failed(f"REGISTER: {said(status, reason)}")
                     log.warning(
                         "trunk.registration_failed",
                         trunk=self.name,
@@ -295,7 +297,7 @@ class TrunkPeer:
                         retry_s=round(retry_after),
                     )
                 case reg.RefreshFailed(status, reason, seconds):
-                    self._failed(f"REGISTER: {status} {reason}")
+                    self._failed(f"REGISTER: {said(status, reason)}")
                     log.warning(
                         "trunk.refresh_failed",
                         trunk=self.name,
@@ -323,7 +325,7 @@ class TrunkPeer:
                         # It may have been started anew and forgotten us.
                         self._registration.renew(now=self._context.clock(), at_once=True)
                 case reach.Lost(status, reason):
-                    self._failed(f"OPTIONS: {status} {reason}")
+                    self._failed(f"OPTIONS: {said(status, reason)}")
                     log.warning("trunk.down", trunk=self.name, status=status, why=reason)
 
     def _failed(self, why: str) -> None:
@@ -394,8 +396,16 @@ def own_host(settings: TrunkSettings, flow: Flow) -> str:
     return join_host_port(settings.register.host if settings.register else flow.local[0], None)
 
 
+_SILENCE: Final = {"timeout": "no answer", "transport": "no connection", NO_ADDRESS: "no address found"}
+
+
+def said(status: int, reason: str) -> str:
+    """Write an answer for a reader; a 408 of our own, which stands for none, is not shown as the peer's."""
+    return (_SILENCE.get(reason) if status == 408 else None) or f"{status} {reason}"
+
+
 def _nobody() -> RequestAnswered:
-    return RequestAnswered("", 408, "no address", Headers())
+    return RequestAnswered("", 408, NO_ADDRESS, Headers())
 
 
 UNWATCHED: Final = "unwatched"

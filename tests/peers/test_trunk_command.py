@@ -91,6 +91,9 @@ def test_a_silent_peer_and_a_trunk_without_one_fail(ports, tmp_path):
     code, output = trunkline("test", "pbx", "--config", str(write(tmp_path, ports, address=silent)))
     assert code == 1
     assert steps(output)["OPTIONS"].startswith("FAIL no answer")
+    file = write(tmp_path, ports, **registered_at(("127.0.0.1", ports.take(2))))
+    code, output = trunkline("test", "pbx", "--config", str(file))
+    assert (code, steps(output)["REGISTER"].split(" after ")[0]) == (1, "FAIL no answer")
     code, output = trunkline("test", "pbx", "--config", str(write(tmp_path, ports, allow=["127.0.0.1"])))
     assert (code, output.split(";")[0]) == (
         1,
@@ -215,7 +218,10 @@ def test_a_test_call_that_nobody_takes_says_why(ports, tmp_path):
         file = write(tmp_path, ports, address=f"sip:127.0.0.1:{kamailio.sip[1]}")
         code, output = trunkline("test", "pbx", "--config", str(file), "--call", "+12025550199")
         assert code == 1
-        assert steps(output)["call"].startswith("FAIL refused: 404 ")
+        assert steps(output)["call"] == (
+            "FAIL refused: 404 Not Found;"
+            " the peer knows no such number: check it, number_format and dial_prefix"
+        )
 
 
 def test_the_trunks_of_a_running_gateway_are_listed(fake_office, ports, tmp_path):

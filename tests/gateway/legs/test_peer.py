@@ -195,6 +195,24 @@ async def test_a_refused_registration_is_told_with_its_reason_and_the_next_try(h
     assert peer.status.last_error == "REGISTER: 403 Wrong password"
 
 
+@pytest.mark.parametrize(
+    ("status", "reason", "words"),
+    [
+        (408, "timeout", "no answer"),
+        (408, "transport", "no connection"),
+        (408, "Request Timeout", "408 Request Timeout"),
+        (503, "timeout", "503 timeout"),
+    ],
+)
+async def test_silence_is_not_shown_as_an_answer_of_the_peer(house, group, status, reason, words):
+    peer = house.peer(**OFFICE)
+    group.create_task(peer.run())
+    (await house.asked()).answer(status, reason)
+    await settle()
+    peer.stop()
+    assert peer.status.last_error == f"REGISTER: {words}"
+
+
 async def test_a_peer_whose_name_has_no_address_is_looked_up_again(house, group):
     house.line.flows_of["sip:pbx.example.com"] = ()
     peer = house.peer(address="sip:pbx.example.com")
