@@ -30,19 +30,40 @@ def trace(
         str, typer.Argument(help="A call's folder, its id or the beginning of it, or its SIP Call-ID.")
     ],
     recordings: Annotated[
-        Path, typer.Option(help="Where calls are looked for: storage.recordings of the configuration.")
+        Path, typer.Option(help="The folder with all calls, where there is no --config.")
     ] = Path("recordings"),
+    config: Annotated[
+        Path | None,
+        typer.Option("--config", "-c", help="The configuration file, which knows where calls lie."),
+    ] = None,
     full: Annotated[bool, typer.Option("--full", help="Print whole messages.")] = False,
     follow: Annotated[bool, typer.Option("--follow", help="Go on until the call is over.")] = False,
 ) -> None:
     """Print the SIP messages of a call as a ladder; also while it goes on."""
-    file = _find(which, recordings)
+    file = _find(which, recordings if config is None else _recordings_of(config))
     for line in _summary(file.parent):
         typer.echo(line)
     writer = LadderWriter(full=full)
     for entry in _entries(file, follow=follow):
         for line in writer.lines(entry):
             typer.echo(line)
+
+
+def _recordings_of(config: Path) -> Path:
+    """Return where the gateway with this configuration keeps its calls; exits where it keeps none."""
+    from config.errors import ConfigError
+    from config.load import load
+
+    try:
+        recordings = load(config).settings.storage.recordings
+    except ConfigError as error:
+        for problem in error.problems:
+            typer.echo(str(problem), err=True)
+        raise typer.Exit(1) from None
+    if recordings is None:
+        typer.echo(f"{config}: keeps no calls; add storage: {{recordings: FOLDER}}", err=True)
+        raise typer.Exit(1)
+    return recordings
 
 
 def _find(which: str, recordings: Path) -> Path:
@@ -64,7 +85,7 @@ def _find(which: str, recordings: Path) -> Path:
         )
     else:
         typer.echo(
-            f"{which}: no such call in {recordings}; name its folder, or write --recordings FOLDER", err=True
+            f"{which}: no such call in {recordings}; name its folder, or write --config FILE", err=True
         )
     raise typer.Exit(1)
 

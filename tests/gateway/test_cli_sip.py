@@ -60,6 +60,20 @@ def test_a_call_is_found_by_its_id_the_beginning_of_it_or_the_call_id(tmp_path, 
     assert "BYE" not in result.stdout
 
 
+def test_the_configuration_knows_where_calls_lie(tmp_path):
+    good = Path("config/examples/fake.yaml").read_text()
+    file = tmp_path / "gateway.yaml"
+    file.write_text(good)
+    write(tmp_path / "var/recordings/0123abcd", "INVITE sip:c@d SIP/2.0")
+    assert "- INVITE -" in run("0123", "--config", file).stdout
+    file.write_text(good.replace("storage: {recordings: var/recordings}", ""))
+    none = run("0123", "--config", file)
+    assert (none.exit_code, none.stderr.count("add storage: {recordings: FOLDER}")) == (1, 1)
+    file.write_text("trunks: 5\n")
+    wrong = run("0123", "--config", file)
+    assert (wrong.exit_code, wrong.stderr.count(f"{file}:1: trunks: must be a mapping")) == (1, 1)
+
+
 def test_what_cannot_be_found_is_a_sentence_and_exit_status_1(tmp_path):
     write(tmp_path / "0123abcd", "INVITE sip:c@d SIP/2.0")
     write(tmp_path / "0123ffff", "INVITE sip:c@d SIP/2.0")
