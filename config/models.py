@@ -262,7 +262,7 @@ class AgentSettings(Section):
     greeting: Text | None = "Greet the caller in one short sentence and ask how you can help."
     """Instruction for the agent's first words; null lets the caller speak first."""
     tools: Table[Mapping[str, JsonValue]] = Field(default_factory=empty)
-    """Tools by name, each a mapping with enabled: true and the settings of that tool."""
+    """Tools by name, each a mapping with enabled: true and its settings, see Tools of an agent."""
     max_tool_calls: Annotated[Whole, Field(ge=1, le=1000)] = 6
     """Rounds of tool calls after one turn of the caller; after them the agent must answer without tools."""
     on_unavailable: OnUnavailable = OnUnavailable()

@@ -181,12 +181,12 @@ class SipSettings(Section):
 
 
 class HttpSettings(Section):
-    """Health, metrics."""
+    """Health, trunks, metrics."""
 
     listen: Annotated[HttpListen, _HTTP_LISTEN_SCHEMA] = Field(
         default=HttpListen("127.0.0.1", 8080), json_schema_extra={"default": "127.0.0.1:8080"}
     )
-    """Address of /healthz, /readyz and /metrics, as address:port."""
+    """Address of /healthz, /readyz, /trunks and /metrics, as address:port."""
 
 
 class ServerSettings(Section):
