@@ -151,7 +151,8 @@ def _body(message: Request | Response) -> Iterator[str]:
         for media in sdp.parse(description).media:
             names = dict.fromkeys(codec.name for codec in media.codecs) or media.formats
             codecs = "/".join(names)
-            yield f"{media.kind} {codecs} {media.host or '?'}:{media.port} {media.direction.value}"
+            protocol = "" if media.protocol.upper() == "RTP/AVP" else f" {media.protocol}"
+            yield f"{media.kind}{protocol} {codecs} {media.host or '?'}:{media.port} {media.direction.value}"
     except UnsupportedBody:
         yield kind
     except sdp.SdpError as error:

@@ -111,7 +111,7 @@ def test_a_message_whose_keys_were_taken_out_is_read_although_it_is_shorter_than
         assert len(kept) < len(text)
         *_, line = lines(entry(0.0, kept))
         assert "- INVITE -" in line
-        assert "audio PCMU/TELEPHONE-EVENT 192.0.2.1:4000 sendrecv" in line
+        assert "audio RTP/SAVP PCMU/TELEPHONE-EVENT 192.0.2.1:4000 sendrecv" in line
 
 
 def test_what_is_no_sip_is_shown_by_its_first_line() -> None:
