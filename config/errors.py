@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import UnionType
 from typing import TypeAlias, Union, get_args, get_origin
@@ -94,6 +94,13 @@ class Marks:
         what, write = (text.replace("{value}", shown) for text in (what, write))
         return Problem(self.file, self.line(path), show_path(path), what, write)
 
+    def problem_in(self, path: KeyPath, what: str, write: str) -> Problem:
+        """Make a problem of a section; where ``what`` begins with a key of it, on the line of that key."""
+        problem = self.problem(path, what, write)
+        first = re.match(r"\w+", what)
+        inside = (*path, first[0]) if first else path
+        return replace(problem, line=self.line(inside))
+
     def _show(self, path: KeyPath) -> str:
         # What is written as {file: PATH} is meant by its path.
         written = self.written.get(path) or self.written.get((*path, "file"))
@@ -142,7 +149,7 @@ def _problem_of(details: ErrorDetails, model: type[BaseModel], marks: Marks, pre
             write = _how_to_begin(wanted, details["input"])
         elif kind in _MODEL_EXPECTED and path[-2:-1] == ("tools",):
             write = "write {enabled: true}, or key: value lines, indented"
-    return marks.problem(prefix + path, what, write)
+    return marks.problem_in(prefix + path, what, write)
 
 
 def _follow(

@@ -96,6 +96,24 @@ def test_every_mistake_is_reported_at_once_with_its_line(folder):
     assert lines == expected
 
 
+def test_what_is_wrong_between_two_keys_has_the_line_of_the_one_that_it_names(folder):
+    lines = folder.problems("""\
+        trunks:
+          a:
+            allow: ["192.0.2.1"]
+            codecs: [PCMU]
+            headers: [X-Account]
+          b:
+            country: DE
+        providers: {fake: {}}
+        agents: {desk: {providers: [fake], prompt: Hello.}}
+        numbers: {"+12125550100": {agent: desk}}
+    """)
+
+    assert [line.partition(" ")[0] for line in lines] == ["gateway.yaml:5:", "gateway.yaml:6:"]
+    assert lines[0].endswith("; add trusted: true, or remove headers")
+
+
 @pytest.mark.parametrize(("extra", "line"), cases("agent_problems.txt"))
 def test_a_wrong_value_says_what_is_wrong_and_what_to_write(folder, extra, line):
     expected = f"gateway.yaml:8: agents.reception.{line}".replace("FOLDER", str(folder.path))
