@@ -216,7 +216,8 @@ def test_protected_packets_may_be_lost_swapped_and_doubled(fake_office) -> None:
     phone.wait_for_bye(15)
     record, caller = kept(fake_office)
     frames = len(THANKS) // sound.FRAME
-    assert len(hear(THANKS, caller).missing) <= frames // 20
+    # Each lost packet, one of 25, lies across two of the frames that are compared at most.
+    assert len(hear(THANKS, caller).missing) <= 2 * (frames // 25 + 1)
     counted = record["media"]["counted"]
     assert counted["replayed"] > 100
     assert counted["lost"] >= frames // 25
