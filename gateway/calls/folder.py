@@ -46,7 +46,7 @@ class CallFolder:
         self.audio: FlacFile | None = None
         try:
             self.audio = FlacFile(self.path / (AUDIO + PART), rate)
-        except BaseException:
+        except BaseException:  # whatever it was, also a cancellation, the lock must not outlive it
             self.lock.release()
             raise
 
