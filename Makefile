@@ -8,6 +8,7 @@ export PYTHON
 PY := $(VENV)/bin/python
 PYTEST := $(PY) -m pytest
 RESULTS := var/results
+FULL := TRUNKLINE_COUNTS=full $(PYTEST) -m soak
 
 .PHONY: help setup packages demo run quick test peers soak check bench reports requirements lock
 
@@ -46,7 +47,8 @@ peers: setup packages  ## calls with a real Asterisk, fetched once into var/aste
 
 soak: setup packages  ## the soak tests with their full counts; writes docs/evidence
 	@mkdir -p docs/evidence
-	@set -o pipefail; { echo "commit $$(git describe --always --dirty)"; TRUNKLINE_COUNTS=full $(PYTEST) -m soak -s --durations=0; } | sed -u '/^rootdir:/d' | tee docs/evidence/soak.txt
+	@set -o pipefail; { echo "commit $$(git describe --always --dirty)" && $(FULL) -s --durations=0 --ignore=tests/fuzz \
+	&& $(FULL) -n 2 -rP tests/fuzz; } | sed -u '/^rootdir:/d' | tee docs/evidence/soak.txt
 
 check: setup  ## style, types, layers, the lock, sizes, words, links
 	@$(PY) -m ruff check .

@@ -9,7 +9,7 @@ they are, or are forgotten.
 from __future__ import annotations
 
 import re
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
@@ -52,15 +52,22 @@ class Traced:
 
 
 @dataclass(slots=True)
+class _Clock:
+    """When a call began, for all of its dialogs that are known."""
+
+    began: float
+    dialogs: int = 0
+
+
+@dataclass(slots=True)
 class _Known:
     """What is kept of a Call-ID."""
 
-    handle: str
+    sip_call_id: str
     call_id: str
-    began: float
+    clock: _Clock
     messages: int = 0
     size: int = 0
-    forget_at: float | None = None
 
 
 Emit = Callable[[str, float, Traced], None]
@@ -78,6 +85,11 @@ class SipTrace:
     def __init__(self, emit: Emit) -> None:
         self._emit = emit
         self._known: dict[str, _Known] = {}
+        self._open: dict[str, _Known] = {}
+        """By the user agent's handle, until it is released."""
+        self._clocks: dict[str, _Clock] = {}
+        self._over: deque[tuple[float, _Known]] = deque()
+        """What was released, and when to forget it; in that order, for all wait equally long."""
         self._waiting: OrderedDict[str, list[tuple[float, Traced]]] = OrderedDict()
 
     def __len__(self) -> int:
@@ -111,34 +123,40 @@ class SipTrace:
         """
         self._forget(now)
         waiting = self._waiting.pop(sip_call_id, [])
-        began = next((known.began for known in self._known.values() if known.call_id == call_id), None)
-        if began is None:
-            began = waiting[0][0] if waiting else now
-        known = self._known[sip_call_id] = _Known(handle, call_id, began)
+        if (before := self._known.get(sip_call_id)) is not None:
+            self._drop(before)
+        clock = self._clocks.get(call_id)
+        if clock is None:
+            clock = self._clocks[call_id] = _Clock(waiting[0][0] if waiting else now)
+        clock.dialogs += 1
+        known = self._known[sip_call_id] = self._open[handle] = _Known(sip_call_id, call_id, clock)
         for at, traced in waiting:
             self._keep(known, traced, at)
 
     def release(self, handle: str, *, now: float) -> None:
         """Say that a dialog has ended; what is still said in it in the next minute is kept as well."""
-        for known in self._known.values():
-            if known.handle == handle:
-                known.forget_at = now + LINGER_S
+        known = self._open.pop(handle, None)
+        if known is not None:
+            self._over.append((now + LINGER_S, known))
 
     def _keep(self, known: _Known, traced: Traced, now: float) -> None:
         if known.messages >= MAX_MESSAGES or known.size >= MAX_BYTES:
             return
         known.messages += 1
         known.size += len(traced.text)
-        self._emit(known.call_id, max(0.0, now - known.began), traced)
+        self._emit(known.call_id, max(0.0, now - known.clock.began), traced)
 
     def _forget(self, now: float) -> None:
-        over = [
-            call
-            for call, known in self._known.items()
-            if known.forget_at is not None and known.forget_at <= now
-        ]
-        for call in over:
-            del self._known[call]
+        while self._over and self._over[0][0] <= now:
+            _, known = self._over.popleft()
+            if self._known.get(known.sip_call_id) is known:
+                self._drop(known)
+
+    def _drop(self, known: _Known) -> None:
+        del self._known[known.sip_call_id]
+        known.clock.dialogs -= 1
+        if not known.clock.dialogs:
+            del self._clocks[known.call_id]
 
 
 def _traced(data: bytes, flow: Flow, *, sent: bool) -> Traced:

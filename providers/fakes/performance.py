@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import cycle
 from typing import TypeAlias
 
@@ -91,11 +92,10 @@ def perform(
 def _speech(say: Say, fmt: AudioFormat, pace: Pace) -> Iterator[Beat]:
     yield 0.0, SpeechBegan(say.text)
     audio = render(say.sound, fmt)
-    bounds = list(_bounds(len(audio) // fmt.bytes_per_ms, pace.delta_ms))
-    words = _shares(say.text, [end_ms - start_ms for start_ms, end_ms in bounds])
+    total_ms = len(audio) // fmt.bytes_per_ms
     wait = 0.0
-    for (start_ms, end_ms), text in zip(bounds, words, strict=True):
-        end = len(audio) if end_ms == bounds[-1][1] else end_ms * fmt.bytes_per_ms
+    for start_ms, end_ms, text in _pieces(say.text, total_ms, pace.delta_ms):
+        end = len(audio) if end_ms == total_ms else end_ms * fmt.bytes_per_ms
         yield wait, SpeechPiece(audio[start_ms * fmt.bytes_per_ms : end], text)
         wait = (end_ms - start_ms) / 1000 / pace.speed
     yield 0.0, SpeechEnded()
@@ -111,13 +111,18 @@ def _call(call: Call, arguments_for: float) -> Iterator[Beat]:
     yield 0.0, CallEnded()
 
 
-def _bounds(total_ms: int, lengths_ms: tuple[int, ...]) -> Iterator[tuple[int, int]]:
+@lru_cache(maxsize=256)
+def _pieces(text: str, total_ms: int, lengths_ms: tuple[int, ...]) -> tuple[tuple[int, int, str], ...]:
+    """Cut a sentence into times with their words; it is said in every call, so it is cut once."""
+    bounds: list[tuple[int, int]] = []
     at_ms = 0
     for length_ms in cycle(lengths_ms):
         if at_ms >= total_ms:
-            return
-        yield at_ms, min(at_ms + length_ms, total_ms)
+            break
+        bounds.append((at_ms, min(at_ms + length_ms, total_ms)))
         at_ms += length_ms
+    words = _shares(text, [end_ms - start_ms for start_ms, end_ms in bounds])
+    return tuple((start_ms, end_ms, said) for (start_ms, end_ms), said in zip(bounds, words, strict=True))
 
 
 def _shares(text: str, weights: list[int]) -> list[str]:

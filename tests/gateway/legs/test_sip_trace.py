@@ -70,6 +70,23 @@ def test_the_last_words_of_a_dialog_are_kept_for_a_while(kept) -> None:
     assert len(kept.all) == 1
 
 
+def test_a_call_id_that_comes_again_belongs_to_the_new_call(kept) -> None:
+    kept.trace.bind("h1", "abc", "call-1", now=0.0)
+    kept.trace.bind("h2", "abc", "call-2", now=1.0)
+    kept.trace.release("h1", now=2.0)
+    kept.trace.bind("h3", "other", "call-3", now=2.0 + LINGER_S)
+    kept.trace.saw(message("abc"), FLOW, sent=False, now=70.0)
+    assert [(call, at) for call, at, _ in kept.all] == [("call-2", 69.0)]
+
+
+def test_a_call_that_comes_again_long_after_its_end_has_a_new_clock(kept) -> None:
+    kept.trace.bind("h1", "in", "call-1", now=0.0)
+    kept.trace.release("h1", now=1.0)
+    kept.trace.bind("h2", "again", "call-1", now=1.0 + LINGER_S)
+    kept.trace.saw(message("again"), FLOW, sent=False, now=70.0)
+    assert [at for _, at, _ in kept.all] == [70.0 - 1.0 - LINGER_S]
+
+
 def test_what_no_call_claims_is_forgotten(kept) -> None:
     for number in range(1000):
         kept.trace.saw(message(f"options-{number}", "OPTIONS sip:x SIP/2.0"), FLOW, sent=False, now=0.0)
