@@ -8,7 +8,7 @@ A call asks capabilities by flag and never by a vendor's name, and matches on th
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import Enum, StrEnum
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -83,6 +83,44 @@ class Capabilities:
 
 
 @dataclass(frozen=True, slots=True)
+class Said:
+    """Something that was said before a session began; of the agent only what the caller heard."""
+
+    party: Literal["caller", "agent", "system"]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolUsed:
+    """A tool call that was answered before a session began."""
+
+    call: ToolCall
+    output: str
+    """As the model got it."""
+
+
+HistoryItem: TypeAlias = Said | ToolUsed
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a session has consumed since it began: tokens by kind, or seconds where those are billed."""
+
+    text_in: int = 0
+    """Without :attr:`cached_text_in`."""
+    audio_in: int = 0
+    """Without :attr:`cached_audio_in`."""
+    cached_text_in: int = 0
+    cached_audio_in: int = 0
+    text_out: int = 0
+    audio_out: int = 0
+    seconds: float = 0.0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(*(getattr(self, each.name) + getattr(other, each.name) for each in fields(Usage)))
+
+
+@dataclass(frozen=True, slots=True)
 class SessionSetup:
     """Everything a session is configured with before the call is answered."""
 
@@ -95,6 +133,8 @@ class SessionSetup:
     voice: str | None = None
     language: str | None = None
     vendor_tools: tuple[str, ...] = ()
+    history: tuple[HistoryItem, ...] = ()
+    """The call so far, the oldest first, where this session goes on with what another began."""
 
     @property
     def instructions(self) -> str:
