@@ -19,7 +19,8 @@ from pydantic_core import PydanticCustomError
 from config.agent_tools import AgentToolConfig, QueryKnowledgeSettings
 from config.errors import KeyPath, Marks, Problem
 from config.fields import did_you_mean
-from config.models import ENDING_MODELS, ENDING_TRANSCRIBERS, LEGACY_MODELS, OpenAISettings, Settings
+from config.models import Settings
+from config.providers import ENDING_MODELS, ENDING_TRANSCRIBERS, LEGACY_MODELS, OpenAISettings
 from config.server import ServerSettings
 from config.sip_address import SipAddress
 

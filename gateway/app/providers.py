@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from config.models import FakeSettings, OpenAISettings, Settings
+from config.models import Settings
+from config.providers import FakeSettings, OpenAISettings
 from providers.base import Provider
 from providers.fakes.voice import FakeVoiceProvider
 from providers.openai import OpenAIProvider

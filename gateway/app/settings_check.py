@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from config.errors import Marks, Problem
-from config.models import FakeSettings, Settings
+from config.models import Settings
+from config.providers import FakeSettings
 from providers.fakes.script import ScriptError, load_script
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from config.models import OpenAISettings, TurnDetection
+from config.providers import OpenAISettings, TurnDetection
 from providers.types import PCM16_24K, PCMA, PCMU, AudioFormat, ProviderWarning, SessionSetup
 from tools.types import AgentToolDefinition, CallUpdate, JsonValue
 

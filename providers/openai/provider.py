@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from openai.resources.realtime.realtime import AsyncRealtimeConnection
     from openai.types.websocket_connection_options import WebSocketConnectionOptions
 
-    from config.models import OpenAISettings
+    from config.providers import OpenAISettings
 
 BASE_URL = "https://api.openai.com/v1"
 CONNECTION = {

@@ -47,7 +47,7 @@ from providers.types import (
 from tools.types import CallUpdate
 
 if TYPE_CHECKING:
-    from config.models import OpenAISettings
+    from config.providers import OpenAISettings
     from providers.openai.websocket import Socket
     from tools.types import ToolResult
 

@@ -24,7 +24,7 @@ import uvloop
 from openai import AsyncOpenAI
 from websockets.asyncio.server import ServerConnection, serve
 
-from config.models import OpenAISettings
+from config.providers import OpenAISettings
 from providers.openai import OpenAIProvider, wire
 from providers.types import PCM16_16K, PCMU, AudioFormat, SessionSetup
 

@@ -9,7 +9,8 @@ from pydantic import BaseModel
 from config.errors import ConfigError, Marks, Problem, problems_of, show_path
 from config.fields import HttpListen, Listen, PortRange
 from config.load import load
-from config.models import SHIPPED_APOLOGY, FakeSettings, OpenAISettings, Settings
+from config.models import SHIPPED_APOLOGY, Settings
+from config.providers import FakeSettings, OpenAISettings
 
 SECRET = "sk-test-0123456789"
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from openai.types.realtime import RealtimeSessionCreateRequest
 
-from config.models import TurnDetection
+from config.providers import TurnDetection
 from providers.gemini import build_gemini_session_config
 from providers.openai import build_openai_session_config
 from providers.openai.config import VOICES, build_openai_session_update, setup_warnings

@@ -12,7 +12,7 @@ from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
 
-from config.models import OpenAISettings
+from config.providers import OpenAISettings
 from providers.openai import OpenAIProvider
 from providers.types import PCMU, AudioFormat, SessionSetup
 from tools.types import AgentToolDefinition

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from config.models import OpenAISettings
+from config.providers import OpenAISettings
 from providers.errors import ProviderRejected, ProviderUnavailable, SessionLost
 from providers.fakes.openai_server import OpenAIFakeServer
 from providers.fakes.script_parser import parse_script

@@ -10,7 +10,7 @@ import socket
 import pytest
 from openai import AsyncOpenAI
 
-from config.models import OpenAISettings
+from config.providers import OpenAISettings
 from providers.errors import ProviderRejected, ProviderUnavailable
 from providers.openai import OpenAIProvider
 from providers.openai import provider as module
