@@ -32,8 +32,8 @@ from providers.openai.messages import (
     UpdateSession,
 )
 from providers.openai.session import CAPABILITIES, OpenAISession, close_reason, without_key
-from providers.openai.websocket import CLOSE_TIMEOUT, Socket
 from providers.types import Capabilities, SessionSetup
+from providers.websocket import CLOSE_TIMEOUT, Socket
 
 if TYPE_CHECKING:
     from openai.resources.realtime.realtime import AsyncRealtimeConnection

@@ -48,7 +48,7 @@ from tools.types import CallUpdate
 
 if TYPE_CHECKING:
     from config.providers import OpenAISettings
-    from providers.openai.websocket import Socket
+    from providers.websocket import Socket
     from tools.types import ToolResult
 
 CAPABILITIES = Capabilities(

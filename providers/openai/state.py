@@ -11,10 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from providers.liveness import Liveness
 from providers.openai.calls import CallBook
 from providers.openai.gate import Request, ResponseGate, Timing
 from providers.openai.ledger import ItemLedger
-from providers.openai.liveness import Liveness
 from providers.openai.messages import (
     AddText,
     AgentTextReceived,

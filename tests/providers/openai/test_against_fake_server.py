@@ -102,7 +102,7 @@ class Caller:
         return [each.event for each in self.other_side.received if each.type == kind]
 
     def errors(self) -> list[str]:
-        """Return the errors that we did not ask for (providers.openai.liveness)."""
+        """Return the errors that we did not ask for (providers.liveness)."""
         errors = [each.event["error"] for each in self.other_side.sent if each.type == "error"]
         return [each["code"] for each in errors if not str(each["event_id"]).startswith("alive")]
 

@@ -11,7 +11,7 @@ from websockets.asyncio.client import connect
 from websockets.asyncio.server import serve
 from websockets.exceptions import ConnectionClosedError
 
-from providers.openai.websocket import Socket
+from providers.websocket import Socket
 
 
 class Pair:

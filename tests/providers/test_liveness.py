@@ -1,6 +1,6 @@
 """A server that fell silent is asked; one that used to answer and does not is given up."""
 
-from providers.openai.liveness import Liveness
+from providers.liveness import Liveness
 
 
 def asked(liveness: Liveness, *moments: float) -> list[float]:
