@@ -12,6 +12,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from types import FunctionType
 from typing import Final, TypeAlias
 
 from tools.context import ToolContext
@@ -147,7 +148,16 @@ def _check_handler(name: str, handler: object) -> None:
     target = handler if inspect.isroutine(handler) else getattr(handler, "func", type(handler).__call__)
     if not inspect.iscoroutinefunction(target):
         raise ToolDefinitionError(f"{name}: handler must be an async function")
-    parameters = list(inspect.signature(handler).parameters.values())
-    positional = {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD}
-    if len(parameters) != 2 or any(parameter.kind not in positional for parameter in parameters):
+    if not _takes_two(handler):
         raise ToolDefinitionError(f"{name}: handler must accept exactly (context, arguments)")
+
+
+def _takes_two(handler: Callable[..., object]) -> bool:
+    """Whether a handler takes two positional arguments; of a plain function its code says so."""
+    if isinstance(handler, FunctionType) and not hasattr(handler, "__wrapped__"):
+        code = handler.__code__
+        stars = code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
+        return code.co_argcount == 2 and not code.co_kwonlyargcount and not stars
+    parameters = inspect.signature(handler).parameters.values()
+    positional = {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD}
+    return len(parameters) == 2 and all(parameter.kind in positional for parameter in parameters)

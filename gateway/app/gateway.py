@@ -188,7 +188,9 @@ class Gateway:
         async with self._http, AsyncExitStack() as stack:
             stack.push_async_callback(self.line.endpoint.close)
             await self._read_knowledge()
-            await self._listen()
+            gc.collect()
+            gc.freeze()  # what lives for ever is not looked at again by the collector
+            await self._listen()  # last of all: from the first packet on there is somebody to take a call
             async with asyncio.TaskGroup() as group:
                 meter = Meter(self.metrics).run(self.bus.subscribe("meter", QUEUE_SIZE))
                 background = [
@@ -200,8 +202,6 @@ class Gateway:
                 recorder = group.create_task(_listening(self.recorder.run(), "recorder"), name="recorder")
                 calls = group.create_task(self.switchboard.run(), name="switchboard")
                 registrar = group.create_task(_listening(self.registrar.run(), "registrar"), name="registrar")
-                gc.collect()
-                gc.freeze()  # what lives for ever is not looked at again by the collector
                 await stop.wait()
                 self.line.drain()
                 self.registrar.stop()

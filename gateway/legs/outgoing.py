@@ -13,7 +13,8 @@ from typing import Protocol
 import structlog
 
 from gateway.legs.base import Answered, HangupCause, HungUp, LegGone, Ringing
-from gateway.legs.sip import SipLeg, transfer_failure
+from gateway.legs.sip import SipLeg
+from gateway.legs.transfer_failure import transfer_failure
 from gateway.sdp import NegotiatedMedia, NotAcceptable, SdpError
 from gateway.sip import events as sip
 from gateway.sip.target import Target

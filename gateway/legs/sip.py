@@ -18,7 +18,6 @@ import structlog
 
 from gateway.legs.base import (
     GONE,
-    UNSUPPORTED,
     CallerAudio,
     CallInfo,
     Cleared,
@@ -37,6 +36,7 @@ from gateway.legs.base import (
 )
 from gateway.legs.feed import Feed
 from gateway.legs.keys import Keys, KeyWay
+from gateway.legs.transfer_failure import refer_failure, transfer_failure
 from gateway.media.keypad import ToneHeard
 from gateway.media.playout import Playout
 from gateway.media.quality import MediaQuality
@@ -338,6 +338,7 @@ class SipLeg:
         self._answered.set_result(True)
 
     def _reoffered(self, offer: bytes | None) -> None:
+        before = self._description.media
         try:
             sdp, media = self._description.reanswer(offer)
         except (SdpError, NotAcceptable) as error:
@@ -345,18 +346,21 @@ class SipLeg:
             return
         self._signalling.answer_reoffer(self._call, sdp)
         if media is not None:
-            self._reconfigure(media)
+            self._reconfigure(media, before)
 
     def _answered_late(self, answer: bytes | None) -> None:
         """Take the answer to an offer of ours in the call; a bad one or one without news changes nothing."""
         before = self._description.media
         with suppress(SdpError, NotAcceptable):
             if answer is not None and (media := self._description.accept(answer)) != before:
-                self._reconfigure(media)
+                self._reconfigure(media, before)
 
-    def _reconfigure(self, media: NegotiatedMedia) -> None:
+    def _reconfigure(self, media: NegotiatedMedia, before: NegotiatedMedia | None) -> None:
         if self._stream is None:
             return
+        if before is not None and before.security is not None and media.security is None:
+            # Allowed where the trunk's SRTP is optional: a PBX hands over to a plain telephone.
+            log.warning("call.media_unprotected", call_id=self._info.id)
         self._stream.reconfigure(media)
         self._keys.forget()
         held = not media.sends
@@ -473,27 +477,3 @@ class SipLeg:
             future = self._marks.pop(mark, None)
             if future is not None and not future.done():
                 future.set_result(None)
-
-
-_NO_REFER = frozenset({400, 403, 405, 406, 415, 420, 421, 488, 489, 501, 603, 606})
-"""With these a peer refuses the REFER itself, not the destination."""
-
-
-def refer_failure(status: int) -> str:
-    """Say in one stable word why a REFER was not accepted."""
-    if status == 408:
-        return "timeout"
-    return UNSUPPORTED if status in _NO_REFER else transfer_failure(status)
-
-
-def transfer_failure(status: int) -> str:
-    """Say in one stable word why a transfer failed, from the last sipfrag's status."""
-    match status:
-        case 486 | 600:
-            return "busy"
-        case 603:
-            return "declined"
-        case 408 | 480 | 487:
-            return "no_answer"
-        case _:
-            return "refused"

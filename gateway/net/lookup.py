@@ -32,6 +32,7 @@ _TTL_S = (5.0, 3600.0)
 _NEGATIVE_S = (5.0, 60.0)
 _FAILED_S = 2.0
 _RETRY_S = 30.0
+_TELL_AGAIN_S = 600.0
 _STALE_S = 3600.0
 _HOSTS = Path("/etc/hosts")
 _HOSTS_AFTER = 10.0
@@ -72,6 +73,8 @@ class _Entry:
     """When it is asked for again."""
     stale_until: float
     """Until when it is better than no answer."""
+    told_at: float | None = None
+    """When the log was last told that nobody answers; ``None`` while somebody does."""
 
 
 class Dns:
@@ -142,14 +145,23 @@ class Dns:
         try:
             records, ttl = await self._query(name, kind)
         except (dns.exception.DNSException, OSError) as error:
-            now = self._clock()
-            stale = old is not None and now < old.stale_until
-            log.warning("dns.failed", name=name, kind=kind, error=type(error).__name__, stale=stale)
-            if old is not None and stale:
-                return replace(old, until=now + _RETRY_S)
-            return _Entry((), now + _FAILED_S, now)
+            return self._failed(name, kind, old, error)
         now = self._clock()
+        if old is not None and old.told_at is not None:
+            log.info("dns.recovered", name=name, kind=kind)
         return _Entry(records, now + ttl, now + ttl + (_STALE_S if records else 0.0))
+
+    def _failed(self, name: str, kind: Kind, old: _Entry | None, error: Exception) -> _Entry:
+        """Tell the log once, and again every while: a trunk's name is asked for twice a minute."""
+        now = self._clock()
+        stale = old is not None and now < old.stale_until
+        told_at = None if old is None else old.told_at
+        if told_at is None or now - told_at >= _TELL_AGAIN_S:
+            log.warning("dns.failed", name=name, kind=kind, error=type(error).__name__, stale=stale)
+            told_at = now
+        if old is not None and stale:
+            return replace(old, until=now + _RETRY_S, told_at=told_at)
+        return _Entry((), now + _FAILED_S, now, told_at)
 
     async def _query(self, name: str, kind: Kind) -> tuple[tuple[Record, ...], float]:
         resolver = self._made_resolver()

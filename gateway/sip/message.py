@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from gateway.sip.errors import UnsafeText
 from gateway.sip.fields import COMPACT_FORMS, CSeq, Via
@@ -59,11 +60,23 @@ REASONS = {
     606: "Not Acceptable",
 }
 """Reason phrases of the statuses that we may send (RFC 3261, section 21 and its extensions)."""
+_LONGEST_KNOWN = 64
 
 
 def canonical(name: str) -> str:
     """Return the long form of a header name; any other name as it is."""
     return COMPACT_FORMS.get(name.lower(), name) if len(name) == 1 else name
+
+
+def is_header_name(name: str) -> bool:
+    """Whether a header may be called so."""
+    return _is_known_name(name) if len(name) <= _LONGEST_KNOWN else is_token(name)
+
+
+@lru_cache(maxsize=1024)
+def _is_known_name(name: str) -> bool:
+    """Remember names, which are the same few in every message; nothing that fills the memory."""
+    return is_token(name)
 
 
 class Headers:
@@ -143,7 +156,7 @@ class Headers:
 
 
 def _field(name: str, value: str) -> tuple[str, str, str]:
-    if not is_token(name):
+    if not is_header_name(name):
         raise UnsafeText(f"not a header name: {name[:40]!r}")
     name = canonical(name)
     return name.lower(), name, require_safe(value)

@@ -14,7 +14,7 @@ from typing import Final
 
 from gateway.sip.errors import SipError
 from gateway.sip.fields import CSeq, Via
-from gateway.sip.message import Headers, Request, Response, canonical
+from gateway.sip.message import Headers, Request, Response, canonical, is_header_name
 from gateway.sip.text import is_token, split_outside
 from gateway.sip.uri import NameAddr, SipUri, Uri, scheme_of
 
@@ -158,7 +158,7 @@ def read_headers(lines: list[str], limits: Limits) -> Headers:
         name, colon, value = line.partition(":")
         name = name.rstrip(" \t")
         # What is no header line is skipped: if it was one that matters, it will be missed below.
-        if colon and is_token(name):
+        if colon and is_header_name(name):
             headers.add(name, value.strip(" \t"))
     return headers
 

@@ -4,6 +4,7 @@ import asyncio
 import struct
 
 import pytest
+import structlog
 
 from gateway.legs.base import DtmfReceived, HoldExpired
 from gateway.media.keypad import ToneDetector, ToneHeard
@@ -46,6 +47,17 @@ async def test_how_it_sounded_can_be_asked_before_and_after_the_end(answered):
     leg.handle(sip.CallEnded("c1", by_peer=True, reason="bye"))
 
     assert leg.quality.statistics.received == 0
+
+
+async def test_a_call_that_goes_on_without_srtp_is_told_once(answered):
+    key = b"a=crypto:1 AES_CM_128_HMAC_SHA1_80 inline:QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVowMTIz\r\n"
+    plain = offer(answered.port, version=4)
+    secured = offer(answered.port, version=3).replace(b"RTP/AVP", b"RTP/SAVP") + key
+    with structlog.testing.capture_logs() as logs:
+        for description in (secured, plain, plain):
+            answered.leg.handle(sip.CallReoffered("c1", description))
+
+    assert [(entry["event"], entry["call_id"]) for entry in logs] == [("call.media_unprotected", "call-1")]
 
 
 async def test_a_hold_that_lasts_too_long_is_told(answered):

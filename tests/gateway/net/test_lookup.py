@@ -108,6 +108,23 @@ async def test_when_no_server_answers_what_was_known_stays_good(names, server, c
     assert await names.srv("_sip._udp.domain.test")
 
 
+async def test_a_failure_is_told_once_in_a_while_and_its_end_once(names, server, clock):
+    server.broken = True
+    with structlog.testing.capture_logs() as logs:
+        for _ in range(30):
+            assert await names.addresses("sip.test", ipv6=False) == []
+            clock.now += 30
+        server.broken = False
+        for _ in range(2):
+            assert await names.addresses("sip.test", ipv6=False)
+            clock.now += 61
+    assert [(entry["event"], entry["kind"]) for entry in logs] == [
+        ("dns.failed", "A"),
+        ("dns.failed", "A"),
+        ("dns.recovered", "A"),
+    ]
+
+
 async def test_what_was_known_is_good_for_an_hour_and_no_longer(names, server, clock):
     await names.addresses("sip.test", ipv6=True)
     server.broken = True
