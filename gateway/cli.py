@@ -12,6 +12,7 @@ from gateway.cli_config import app as config_app
 from gateway.cli_sip import app as sip_app
 from gateway.cli_trunk import app as trunk_app
 from providers.fakes.cli import app as fake_openai_app
+from providers.fakes.gemini_cli import app as fake_gemini_app
 
 app = typer.Typer(
     help="A telephony voice gateway: phone calls answered by a realtime speech model.",
@@ -23,6 +24,7 @@ app.add_typer(config_app, name="config")
 app.add_typer(trunk_app, name="trunk")
 app.add_typer(sip_app, name="sip")
 app.add_typer(fake_openai_app, name="fake-openai")
+app.add_typer(fake_gemini_app, name="fake-gemini")
 
 
 def _show_version(wanted: bool) -> None:

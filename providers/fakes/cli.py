@@ -1,7 +1,8 @@
 """
 ``trunkline fake-openai``: the OpenAI Realtime server as a process.
 
-The gateway's command line mounts :data:`app`; ``python -m providers.fakes.cli`` runs it alone.
+The gateway's command line mounts :data:`app`; ``python -m providers.fakes.cli`` runs it alone. What the
+commands of all servers share stands here, too.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from providers.fakes.faults import Faults
+    from providers.fakes.faults import Faults, Service
     from providers.fakes.openai_server import OpenAIFakeServer
     from providers.fakes.script import Script
 
@@ -45,14 +46,13 @@ def fake_openai(
     list_faults: Annotated[bool, typer.Option("--list-faults", help="List the faults and exit.")] = False,
 ) -> None:
     """Serve until interrupted; the first line of output is the address to configure."""
-    from providers.fakes.faults import FAULTS
+    from providers.fakes.faults import Service
     from providers.fakes.openai_server import OpenAIFakeServer
 
     if list_faults:
-        for name, meaning in FAULTS.items():
-            typer.echo(f"{name:16} {meaning}")
+        print_faults(Service.OPENAI)
         return
-    loaded, faults = _load(script, fault or [])
+    loaded, faults = load(script, fault or [], Service.OPENAI)
     server = OpenAIFakeServer(
         loaded,
         faults,
@@ -66,27 +66,41 @@ def fake_openai(
     asyncio.run(_serve(server))
 
 
-def _load(script: Path | None, faults: list[str]) -> tuple[Script, Faults]:
+async def _serve(server: OpenAIFakeServer) -> None:
+    async with server:
+        typer.echo(server.url)
+        await stopped()
+
+
+def print_faults(service: Service) -> None:
+    """List what a server can do wrong, a line each."""
+    from providers.fakes.faults import FAULTS, SERVED
+
+    for name, meaning in FAULTS.items():
+        if name in SERVED[service]:
+            typer.echo(f"{name:20} {meaning}")
+
+
+def load(script: Path | None, faults: list[str], service: Service) -> tuple[Script, Faults]:
+    """Return what the options name; explain what is wrong with them and exit."""
     from providers.fakes.faults import FaultError, parse_faults
     from providers.fakes.script import DEFAULT_SCRIPT, ScriptError, load_script
 
     try:
-        return load_script(script or DEFAULT_SCRIPT), parse_faults(",".join(faults))
+        return load_script(script or DEFAULT_SCRIPT), parse_faults(",".join(faults), service)
     except (ScriptError, FaultError) as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(1) from error
 
 
-async def _serve(server: OpenAIFakeServer) -> None:
-    """Serve until SIGINT or SIGTERM."""
-    stopped = asyncio.Event()
+async def stopped() -> None:
+    """Return at SIGINT or SIGTERM."""
+    signalled = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         with contextlib.suppress(NotImplementedError):
-            loop.add_signal_handler(number, stopped.set)
-    async with server:
-        typer.echo(server.url)
-        await stopped.wait()
+            loop.add_signal_handler(number, signalled.set)
+    await signalled.wait()
 
 
 if __name__ == "__main__":

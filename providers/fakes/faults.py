@@ -1,5 +1,5 @@
 """
-Faults of the OpenAI server, as switches: what goes wrong, when, and with which response.
+Faults of the servers, as switches: what goes wrong, when, and with which response.
 
 A fault is written ``name[:value][@seconds][#response]``, several joined by commas::
 
@@ -7,16 +7,26 @@ A fault is written ``name[:value][@seconds][#response]``, several joined by comm
     failed#1:rate_limit_exceeded    the first response fails
     status:429,late_handshake:0.5   the upgrade waits half a second and is refused
 
-``@`` counts seconds from ``session.created``; ``#`` counts responses from 1, and without it every response
-is meant. The order of the three suffixes does not matter. ``FAULTS`` lists all names.
+``@`` counts seconds from the first event of the session; ``#`` counts responses (turns of the model) from 1,
+and without it every response is meant. The order of the three suffixes does not matter. ``FAULTS`` lists all
+names, ``SERVED`` which server has which: a fault that a server does not have is refused, not ignored.
 """
 
 from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Service(StrEnum):
+    """Whose protocol a server speaks."""
+
+    OPENAI = "openai"
+    GEMINI = "gemini"
+
 
 FAULTS: dict[str, str] = {
     "status": "answer the handshake with this HTTP status (401, 403, 404, 429, 500, 503)",
@@ -24,27 +34,57 @@ FAULTS: dict[str, str] = {
     "refuse_update": "refuse the first session.update with this error code (invalid_value)",
     "close": "close at @ with this code; 1006 cuts the connection",
     "stall": "say nothing from @ on, without closing",
-    "expire": "at @ the session reaches its maximum duration: session_expired and close 1001",
+    "expire": "at @ the session reaches its maximum duration without a warning before it",
     "error": "an error event at @ with this code (server_error)",
     "unknown_event": "an event of an unknown type at @",
-    "garbage": "a text frame at @ that is not JSON",
+    "garbage": "a frame at @ that is not JSON",
     "failed": "the response fails with this code (server_error)",
     "incomplete": "the response stops half way for this reason (max_output_tokens)",
     "no_audio": "the response completes without any output",
     "cut_arguments": "the response stops in the middle of a tool call's arguments",
     "slow_arguments": "the arguments of each tool call take so many seconds",
     "huge_delta": "the utterance comes as one delta of at least 1 MiB, padded with silence",
-    "late_deltas": "so many deltas still come between speech_started and the end of a response",
-    "stray_deltas": "so many deltas still come after response.done of a cancelled response",
+    "late_deltas": "so many deltas still come between the barge-in and the end of a response",
+    "stray_deltas": "so many deltas still come after the end of an interrupted response",
     "transcript": "caller transcripts are failed, empty, late (after the next response) or unordered",
     "rate_limits": "rate_limits.updated comes before, after (the default) or none",
     "no_pong": "pings of the client are not answered",
     "slow_reader": "wait so many seconds (0.5) after each message that was read",
+    "late_pong": "pings are answered only after so many seconds (8)",
+    "rejected": "the turn ends unheard for this reason (RESPONSE_REJECTED)",
+    "silent_audio": "the turn's audio has this amplitude (0) instead of speech",
+    "die": "the connection ends with this code (1006) in the middle of the turn's speech",
+    "thoughts": "a text part with thought: true stands before the turn's audio",
+    "phantom_interrupted": "interrupted at @ though nobody spoke",
+    "no_interrupted": "a barge-in stops the model, but no interrupted says so",
+    "freeze": "the model never answers again after an interruption",
+    "ignored_text": "the first so many (1) realtime texts get no answer",
+    "no_cancellation": "a barge-in cancels no call: the model is mute until it is answered",
+    "tool_audio": "audio while a call that blocks is open closes with 1008",
+    "go_away": "goAway at @ with so many seconds left (10), then close 1011",
+    "deadline": "the close comes so many seconds (0) after goAway, whatever goAway said",
+    "hush": "nothing more is sent after goAway",
+    "refuse_resume": "a session that resumes is closed with this code (1008)",
+    "no_handles": "no state can be resumed: no update has a handle",
 }
-_AT = frozenset({"close", "stall", "expire", "error", "unknown_event", "garbage"})
+_COMMON = frozenset({
+    "status", "late_handshake", "close", "stall", "expire", "error", "unknown_event", "garbage", "no_audio",
+    "slow_arguments", "huge_delta", "late_deltas", "stray_deltas", "transcript", "no_pong", "slow_reader",
+})  # fmt: skip
+SERVED: Mapping[Service, frozenset[str]] = {
+    Service.OPENAI: _COMMON | {"refuse_update", "failed", "incomplete", "cut_arguments", "rate_limits"},
+    Service.GEMINI: _COMMON | {
+        "late_pong", "rejected", "silent_audio", "die", "thoughts", "phantom_interrupted", "no_interrupted",
+        "freeze", "ignored_text", "no_cancellation", "tool_audio", "go_away", "deadline", "hush",
+        "refuse_resume", "no_handles",
+    },
+}  # fmt: skip
+_AT = frozenset({
+    "close", "stall", "expire", "error", "unknown_event", "garbage", "phantom_interrupted", "go_away",
+})  # fmt: skip
 _RESPONSE = frozenset({
     "failed", "incomplete", "no_audio", "cut_arguments", "slow_arguments", "huge_delta",
-    "late_deltas", "stray_deltas",
+    "late_deltas", "stray_deltas", "rejected", "silent_audio", "die", "thoughts",
 })  # fmt: skip
 _NUMBERS = {
     "status": (400, 599),
@@ -54,12 +94,23 @@ _NUMBERS = {
     "slow_reader": (0, 3600),
     "late_deltas": (1, 1000),
     "stray_deltas": (1, 1000),
+    "late_pong": (0, 3600),
+    "silent_audio": (0, 1000),
+    "die": (1000, 4999),
+    "ignored_text": (1, 1000),
+    "go_away": (0, 3600),
+    "deadline": (0, 3600),
+    "refuse_resume": (1000, 4999),
 }
 _WORDS = {
     "incomplete": ("max_output_tokens", "content_filter"),
     "transcript": ("failed", "empty", "late", "unordered"),
     "rate_limits": ("before", "after", "none"),
-}
+    "rejected": (
+        "RESPONSE_REJECTED", "PROHIBITED_INPUT_CONTENT", "GENERATED_AUDIO_SAFETY", "GENERATED_OTHER",
+        "MALFORMED_FUNCTION_CALL", "NEED_MORE_INPUT",
+    ),
+}  # fmt: skip
 DEFAULTS = {
     "status": "503",
     "late_handshake": "1",
@@ -74,6 +125,14 @@ DEFAULTS = {
     "transcript": "failed",
     "rate_limits": "after",
     "slow_reader": "0.5",
+    "late_pong": "8",
+    "rejected": "RESPONSE_REJECTED",
+    "silent_audio": "0",
+    "die": "1006",
+    "ignored_text": "1",
+    "go_away": "10",
+    "deadline": "0",
+    "refuse_resume": "1008",
 }
 _SYNTAX = re.compile(r"(?P<name>\w+)(?P<suffixes>(?:[:@#][^:@#]+)*)")
 
@@ -125,9 +184,24 @@ class Faults:
         return Faults((*other.all, *self.all))
 
 
-def parse_faults(text: str) -> Faults:
-    """Read ``name[:value][@seconds][#response]``, joined by commas; raise :exc:`FaultError`."""
-    return Faults(_parse(part.strip()) for part in text.split(",") if part.strip())
+def parse_faults(text: str, service: Service | None = None) -> Faults:
+    """
+    Read ``name[:value][@seconds][#response]``, joined by commas; raise :exc:`FaultError`.
+
+    With a ``service``, also for a fault that its server does not have.
+    """
+    faults = Faults(_parse(part.strip()) for part in text.split(",") if part.strip())
+    if service is not None:
+        for fault in faults.all:
+            _check_served(fault.name, service)
+    return faults
+
+
+def _check_served(name: str, service: Service) -> None:
+    if name not in SERVED[service]:
+        near = difflib.get_close_matches(name, SERVED[service], n=1)
+        hint = f"did you mean {near[0]}?" if near else f"write one of {', '.join(sorted(SERVED[service]))}"
+        raise FaultError(f"the {service} server has no fault {name}; {hint}")
 
 
 def _parse(text: str) -> Fault:

@@ -19,7 +19,6 @@ import asyncio
 import hmac
 import itertools
 import json
-import socket
 import time
 from collections import deque
 from pathlib import Path
@@ -28,18 +27,16 @@ from typing import Self
 from urllib.parse import parse_qs, urlsplit
 
 from websockets.asyncio.server import Server, ServerConnection, serve
-from websockets.exceptions import ConnectionClosed
-from websockets.frames import Frame, Opcode
 from websockets.http11 import Request, Response
 
-from providers.fakes.faults import FaultError, Faults, parse_faults
+from providers.fakes.faults import FaultError, Faults, Service, parse_faults
 from providers.fakes.openai_check import check_server_event
-from providers.fakes.openai_session import Close, Options, RealtimeSession
+from providers.fakes.openai_session import Options, RealtimeSession
 from providers.fakes.openai_wire import http_error
+from providers.fakes.pump import Pump, hold_pongs, now
 from providers.fakes.script import DEFAULT_SCRIPT, Connect, Script, load_script
 
 _PATHS = ("/v1/realtime", "/realtime")
-_SMALL_BUFFER = 4096
 
 
 class OpenAIFakeServer:
@@ -69,7 +66,7 @@ class OpenAIFakeServer:
         remember: int = 256,
     ) -> None:
         self.script = script if isinstance(script, Script) else load_script(script or DEFAULT_SCRIPT)
-        self.faults = faults if isinstance(faults, Faults) else parse_faults(faults)
+        self.faults = faults if isinstance(faults, Faults) else parse_faults(faults, Service.OPENAI)
         self.sessions: deque[RealtimeSession] = deque(maxlen=remember)
         self.refused: deque[int] = deque(maxlen=remember)
         """HTTP statuses of refused handshakes."""
@@ -170,7 +167,7 @@ class OpenAIFakeServer:
         query = parse_qs(urlsplit(request.path).query)
         _, _, suffix = query.get("model", [""])[0].partition("~")
         own = [*query.get("fault", []), request.headers.get("X-Fake-Fault", ""), suffix]
-        return self.faults + parse_faults(",".join(own))
+        return self.faults + parse_faults(",".join(own), Service.OPENAI)
 
     async def _converse(self, connection: ServerConnection) -> None:
         request = connection.request
@@ -186,82 +183,10 @@ class OpenAIFakeServer:
             check=self._check,
         )
         session = RealtimeSession(
-            options, now=_now(), wall_time=time.time(), beta="OpenAI-Beta" in request.headers
+            options, now=now(), wall_time=time.time(), beta="OpenAI-Beta" in request.headers
         )
         self.sessions.append(session)
         if faults.get("no_pong"):
-            _mute_pongs(connection)
-        await _Pump(connection, session, faults).run()
-
-
-class _Pump:
-    """Carries frames and time between one connection and its session."""
-
-    def __init__(self, connection: ServerConnection, session: RealtimeSession, faults: Faults) -> None:
-        self._connection = connection
-        self._session = session
+            hold_pongs(connection, None)
         slow = faults.get("slow_reader")
-        self._read_delay = slow.number if slow else 0.0
-        self._changed = asyncio.Event()
-
-    async def run(self) -> None:
-        if self._read_delay:
-            transport_socket = self._connection.transport.get_extra_info("socket")
-            transport_socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _SMALL_BUFFER)
-        try:
-            async with asyncio.TaskGroup() as tasks:
-                reader = tasks.create_task(self._read(), name="fake-openai-read")
-                await self._write()
-                reader.cancel()
-        except* ConnectionClosed:
-            pass  # the client left; its session stays for the tests to look at
-
-    async def _read(self) -> None:
-        async for frame in self._connection:
-            self._session.receive(frame, _now())
-            self._changed.set()
-            if self._read_delay:
-                await asyncio.sleep(self._read_delay)
-        await self._connection.wait_closed()
-        self._changed.set()
-
-    async def _write(self) -> None:
-        """Send what there is, wait for more or for the time; return when the connection is over."""
-        while True:
-            self._changed.clear()
-            self._session.handle_timeout(_now())
-            for frame in self._session.to_send():
-                await self._connection.send(frame, text=True)
-            if self._session.closing:
-                await self._close(self._session.closing)
-                return
-            if self._connection.close_code is not None:
-                return
-            due = self._session.next_timeout()
-            try:
-                async with asyncio.timeout(None if due is None else max(0.0, due - _now())):
-                    await self._changed.wait()
-            except TimeoutError:
-                pass
-
-    async def _close(self, close: Close) -> None:
-        if close.code == 1006:
-            self._connection.transport.abort()
-        else:
-            await self._connection.close(close.code, close.reason)
-
-
-def _now() -> float:
-    return asyncio.get_running_loop().time()
-
-
-def _mute_pongs(connection: ServerConnection) -> None:
-    """Make the protocol drop its answers to pings; there is no option for that."""
-    protocol = connection.protocol
-    send_frame = protocol.send_frame
-
-    def send_all_but_pongs(frame: Frame) -> None:
-        if frame.opcode is not Opcode.PONG:
-            send_frame(frame)
-
-    setattr(protocol, "send_frame", send_all_but_pongs)  # noqa: B010  (mypy forbids the plain assignment)
+        await Pump(connection, session, text=True, read_delay=slow.number if slow else 0.0).run()

@@ -27,6 +27,7 @@ from providers.fakes.openai_mouth import Mouth
 from providers.fakes.openai_outbox import MAX_RECORDED, Outbox, Recorded
 from providers.fakes.openai_shapes import Problem, check_event
 from providers.fakes.openai_wire import Ids, Json, JsonView
+from providers.fakes.pump import Close
 from providers.fakes.script import Script
 
 MAX_APPEND = 15 * 1024 * 1024
@@ -35,14 +36,6 @@ MAX_RECORDED_AUDIO = 4 * 1024 * 1024
 _BETA = (
     "The Realtime Beta API is no longer supported. Please use /v1/realtime without the OpenAI-Beta header."
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Close:
-    """How the connection is to end; 1006 is a cut without a close frame."""
-
-    code: int
-    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,9 +19,6 @@ from providers.types import AudioFormat
 WINDOW_MS = 20
 """The energy of this much audio decides at a time."""
 
-_ONSET_WINDOWS = 3
-"""So many loud windows in a row are speech; fewer are a click (60 ms)."""
-
 
 @dataclass(frozen=True, slots=True)
 class VadSettings:
@@ -35,6 +32,8 @@ class VadSettings:
     threshold: float = 0.5
     prefix_padding_ms: int = 300
     silence_ms: int = 500
+    onset_ms: int = 60
+    """So much loud audio in a row is speech; less is a click."""
 
     @property
     def floor(self) -> float:
@@ -123,6 +122,7 @@ class EnergyVad:
         self._format = fmt
         self._settings = settings
         self._floor = settings.floor
+        self._onset_windows = max(1, -(-settings.onset_ms // WINDOW_MS))
         self._window_bytes = fmt.bytes_per_ms * WINDOW_MS
         self._rest = b""
 
@@ -159,7 +159,7 @@ class EnergyVad:
         self._windows_ms += WINDOW_MS
         if not self.speaking:
             self._loud = self._loud + 1 if loud else 0
-            if self._loud >= _ONSET_WINDOWS:
+            if self._loud >= self._onset_windows:
                 self.speaking, self._quiet_ms = True, 0
                 onset = self._windows_ms - self._loud * WINDOW_MS
                 yield VoiceStarted(max(onset - self._settings.prefix_padding_ms, self._earliest_ms))

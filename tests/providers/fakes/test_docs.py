@@ -10,7 +10,7 @@ PAGE = (Path(__file__).parents[3] / "docs" / "fake-provider.md").read_text(encod
 
 
 def test_every_fault_is_described_by_an_example_that_works():
-    table = PAGE.split("### Faults")[1].split("One connection")[0]
+    table = PAGE.split("## Faults")[1].split("One connection")[0]
     examples = [
         text for row in table.splitlines() if row.startswith("| `") for text in re.findall(r"`([^`]+)`", row)
     ]

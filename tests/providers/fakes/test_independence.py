@@ -29,8 +29,11 @@ def test_the_fakes_import_only_the_seam(path):
     assert [name for name in ours if not name.startswith(ALLOWED)] == []
 
 
-@pytest.mark.parametrize("module", ["providers.fakes.voice", "providers.fakes.cli"])
-def test_neither_the_provider_nor_the_command_line_loads_the_sdk(module):
-    code = f"import sys, {module}; print([name for name in sys.modules if name.split('.')[0] == 'openai'])"
+@pytest.mark.parametrize(
+    "module", ["providers.fakes.voice", "providers.fakes.cli", "providers.fakes.gemini_cli"]
+)
+def test_neither_the_provider_nor_the_command_line_loads_an_sdk(module):
+    sdks = ("openai", "google.genai")
+    code = f"import sys, {module}; print([name for name in sys.modules if name.startswith({sdks})])"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from providers.fakes.openai_session import Close
+from providers.fakes.pump import Close
 from providers.fakes.script_parser import parse_script
 from providers.fakes.speech import silence
 from providers.types import PCMU
