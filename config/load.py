@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeAlias
 
@@ -22,8 +23,10 @@ from config.checks import (
 )
 from config.errors import ConfigError, Marks, Problem, problems_of
 from config.models import Settings
+from config.price_checks import price_problems, price_warnings
 from config.source import Source, read_source
 from config.tool_checks import check_entries
+from config.voices import voice_problems, voice_warnings
 
 ToolCheck: TypeAlias = Callable[[str, Mapping[str, JsonValue], Marks], list[Problem]]
 """Checks the ``tools`` mapping of an agent: the agent's name, the mapping, where its keys stand."""
@@ -83,14 +86,19 @@ def load(
     problems += shared_networks(source.data, source.marks)
     problems += trunk_certificates(source.data, source.marks)
     problems += trunk_listeners(source.data, source.marks)
+    problems += voice_problems(source.data, source.marks)
+    problems += price_problems(source.data, source.marks)
     problems += _check_tools(source, check_tools)
     if settings is not None and not problems and check_settings is not None:
         problems += check_settings(settings, source.marks)
     if problems or settings is None:
         raise ConfigError(_first_of_each(problems), files)
-    return Loaded(
-        settings, source.marks, tuple(sorted(warnings_of(settings, source.marks))), frozenset(files)
-    )
+    warnings = [
+        *warnings_of(settings, source.marks),
+        *voice_warnings(source.data, source.marks),
+        *price_warnings(settings, source.marks, datetime.now(UTC).date()),
+    ]
+    return Loaded(settings, source.marks, tuple(sorted(warnings)), frozenset(files))
 
 
 def _check_tools(source: Source, check: ToolCheck | None) -> list[Problem]:

@@ -45,10 +45,12 @@ from config.fields import (
     existing_file,
     invalid,
 )
+from config.prices import Amount, PriceTable
 from config.providers import ProviderSettings, kind_by_name
 from config.server import ServerSettings
 from config.transfers import AgentTransfer
 from config.trunks import TrunkSettings
+from config.voices import AgentVoice
 
 SHIPPED_APOLOGY = Path(__file__).parent / "prompts" / "apology.wav"
 """Said to a caller whose session was lost in mid-call, where the agent has no recording of its own."""
@@ -132,7 +134,9 @@ class CallLimits(Section):
     """What one call may use."""
 
     max_duration_s: Annotated[Number, Field(gt=0, le=86_400)] = 3600.0
-    """A call is ended after so long."""
+    """After so long the agent is asked to say goodbye, and the call ends when the caller has heard it."""
+    max_cost_usd: Annotated[Amount, Field(gt=0)] | None = None
+    """The same once the models have cost so many US dollars, as far as their prices are known."""
 
 
 def _read_prompt(value: object, info: ValidationInfo) -> object:
@@ -180,8 +184,8 @@ class AgentSettings(Section):
 
     providers: Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(_each_once)]
     """Names of providers, tried in this order when a call is set up."""
-    voice: Text | None = None
-    """The provider's name of a voice; without it the provider's default."""
+    voice: AgentVoice = None
+    """A voice by the provider's name for it, or {PROVIDER: NAME} for each; null for the default."""
     language: Language | None = None
     """The language of the conversation, as a tag such as en or de-DE."""
     prompt: Prompt
@@ -246,6 +250,8 @@ class Settings(Section):
         default_factory=empty
     )
     """Speech models by name."""
+    prices: PriceTable = Field(default_factory=empty)
+    """What models cost where the shipped prices do not fit: by provider or kind, then by model."""
     organizations: Table[OrganizationSettings] = Field(default_factory=empty)
     """Organizations by name."""
     knowledge_bases: Table[KnowledgeBaseSettings] = Field(default_factory=empty)

@@ -72,6 +72,22 @@ PROVIDER_KINDS: Mapping[str, type[Section]] = MappingProxyType(
 )
 
 
+def model_of(settings: ProviderSettings) -> str:
+    """Return the name under which a provider's speech model has its price."""
+    return settings.kind if isinstance(settings, FakeSettings) else settings.model
+
+
+def models_of(settings: ProviderSettings) -> Mapping[str, str]:
+    """Return all models that a provider's calls are billed for, by the key that names them."""
+    match settings:
+        case FakeSettings():
+            return {"kind": settings.kind}
+        case OpenAISettings(transcription_model=str(transcriber)):
+            return {"model": settings.model, "transcription_model": transcriber}
+        case _:
+            return {"model": settings.model}
+
+
 def kind_by_name(value: object) -> object:
     """Give each provider without a ``kind`` the one it is named after."""
     if not isinstance(value, Mapping):

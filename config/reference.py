@@ -10,6 +10,8 @@ from __future__ import annotations
 import sys
 import typing
 from collections.abc import Iterator, Mapping
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from types import UnionType
 from typing import Literal, Union, get_args, get_origin
@@ -36,6 +38,8 @@ _NAMES: Mapping[object, str] = {
     NameServer: "address:port",
     PortRange: "first-last",
     SipAddress: "SIP address",
+    Decimal: "number",
+    date: "YYYY-MM-DD",
     type(None): "null",
 }
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
-from providers.types import AudioFormat, Capabilities, ProviderEvent, SessionSetup
+from providers.types import AudioFormat, Capabilities, ProviderEvent, SessionSetup, Usage
 from tools.types import CallUpdate, ToolResult
 
 
@@ -30,6 +30,16 @@ class ProviderSession(Protocol):
     @property
     def output(self) -> AudioFormat:
         """The format of ``AudioDelta.audio`` in this session."""
+        ...
+
+    @property
+    def usage(self) -> Usage:
+        """
+        What the session has consumed since it began; still there when it is closed or lost.
+
+        Nothing, as long as the provider told of nothing. It changes between events, so a reader asks again
+        after :class:`providers.types.ResponseDone`, every few seconds, and at the end.
+        """
         ...
 
     def __aiter__(self) -> AsyncIterator[ProviderEvent]: ...

@@ -104,7 +104,11 @@ HistoryItem: TypeAlias = Said | ToolUsed
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a session has consumed since it began: tokens by kind, or seconds where those are billed."""
+    """
+    What a session has consumed since it began: tokens by kind, or seconds where those are billed.
+
+    All zero, as :attr:`nothing` says, is what a provider has that told of nothing yet: unknown, not free.
+    """
 
     text_in: int = 0
     """Without :attr:`cached_text_in`."""
@@ -115,9 +119,27 @@ class Usage:
     text_out: int = 0
     audio_out: int = 0
     seconds: float = 0.0
+    others: Mapping[str, Usage] = field(default_factory=dict, hash=False)
+    """What further models did for this session at their own prices, by model: the one that writes down the
+    caller, say. Not contained in the figures above."""
 
     def __add__(self, other: Usage) -> Usage:
-        return Usage(*(getattr(self, each.name) + getattr(other, each.name) for each in fields(Usage)))
+        others = dict(self.others)
+        for model, usage in other.others.items():
+            others[model] = others.get(model, Usage()) + usage
+        amounts = {name: getattr(self, name) + getattr(other, name) for name in AMOUNTS}
+        return Usage(**amounts, others=others)
+
+    @property
+    def nothing(self) -> bool:
+        """Whether not one figure was told yet."""
+        return all(not getattr(self, name) for name in AMOUNTS) and all(
+            usage.nothing for usage in self.others.values()
+        )
+
+
+AMOUNTS = tuple(each.name for each in fields(Usage) if each.name != "others")
+"""The names of the figures of :class:`Usage`: what has a price."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +252,6 @@ class ResponseDone:
 
     response_id: str
     status: ResponseStatus
-    usage: Mapping[str, int] = field(default_factory=dict)
     reason: str = ""
 
 

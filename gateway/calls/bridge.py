@@ -15,9 +15,11 @@ from typing import Protocol
 import structlog
 
 from gateway.calls import events as ev
+from gateway.calls.budget import Budget
 from gateway.calls.conversation import Conversation
 from gateway.calls.dtmf import DtmfCollector
 from gateway.calls.ending import Ending, OwnEnd
+from gateway.calls.limits import GoodbyeMissing, Limit, LimitEvent, LimitNear, LimitReached
 from gateway.calls.report import Report
 from gateway.legs.base import (
     CallLeg,
@@ -59,8 +61,6 @@ TOOL_GRACE_S = 3.0
 """How long tools that have begun may still run when the line is gone."""
 MEDIA_AGAIN_S = 10.0
 """How long after a transfer that failed, at most, a line without packets is noticed."""
-GOODBYE_S = 20.0
-"""How long the agent may take to say goodbye when the time of the call is over."""
 
 
 class Tools(Protocol):
@@ -76,12 +76,10 @@ class BridgeSettings:
 
     Args:
         greeting: How the model shall open the call; ``None`` lets the caller speak first.
-        max_duration_s: After how long the agent says goodbye; ``None`` for never.
         apology: Audio in the line's format for a session that was lost.
     """
 
     greeting: str | None
-    max_duration_s: float | None
     apology: bytes
 
 
@@ -95,6 +93,7 @@ class Bridge:
         tools: The call's dispatcher.
         talk: The state that both directions share.
         ending: Carries out the terminal action.
+        budget: Says when the call has lasted or cost enough.
         report: Takes the call's events; never blocks.
         clock: Seconds, monotonic.
     """
@@ -107,6 +106,7 @@ class Bridge:
         tools: Tools,
         talk: Conversation,
         ending: Ending,
+        budget: Budget,
         settings: BridgeSettings,
         report: Report,
         clock: Callable[[], float],
@@ -120,6 +120,7 @@ class Bridge:
         self._tools = tools
         self._talk = talk
         self._ending = ending
+        self._budget = budget
         self._settings = settings
         self._report = report
         self._clock = clock
@@ -133,6 +134,8 @@ class Bridge:
         self._running: set[asyncio.Task[None]] = set()
         """Tools and keys that are on their way to the model."""
         self._lost: SessionLost | None = None
+        self._limit = Limit.DURATION
+        """Why the agent was asked to say goodbye, once it was."""
         ending.speaks_with(self)
 
     @property
@@ -155,11 +158,8 @@ class Bridge:
                 group.create_task(self._model_to_caller(), name=f"{name} model->caller"),
                 group.create_task(self._line_events(), name=f"{name} line"),
                 group.create_task(self._lost_media(), name=f"{name} media"),
+                group.create_task(self._budget.run(self._obey), name=f"{name} budget"),
             ]
-            if self._settings.max_duration_s is not None:
-                tasks.append(
-                    group.create_task(self._limit(self._settings.max_duration_s), name=f"{name} limit")
-                )
             ending = group.create_task(self._end(), name=f"{name} ending")
             if self._settings.greeting is not None:
                 await self._session.respond(instructions=self._settings.greeting)
@@ -332,8 +332,9 @@ class Bridge:
     def _response_done(self, event: ResponseDone) -> None:
         if event.status is ResponseStatus.FAILED:
             log.warning("provider.response_failed", reason=event.reason)
+        self._budget.look()
         if event.status is ResponseStatus.COMPLETED and self._talk.said_goodbye:
-            self._ending.end(OwnEnd("duration_limit"))
+            self._ending.end(OwnEnd(self._limit))
 
     # A colleague (gateway.calls.warm.Speaker).
 
@@ -406,16 +407,22 @@ class Bridge:
 
     # The end.
 
-    async def _limit(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
-        log.info("call.duration_limit", seconds=seconds)
-        if self._talk.policy.pending is None:
-            self._talk.ask_for_goodbye()
-            await self._session.respond(
-                instructions="The time of this call is over. Say goodbye in one short sentence.", tools=False
-            )
-        await asyncio.sleep(GOODBYE_S)
-        self._ending.end(OwnEnd("duration_limit"))
+    async def _obey(self, event: LimitEvent) -> None:
+        """Do what a limit asks for."""
+        match event:
+            case LimitNear(limit, used, allowed):
+                log.info("call.limit_near", limit=limit, used=used, allowed=allowed)
+            case LimitReached(limit, used, allowed):
+                log.info("call.limit_reached", limit=limit, used=used, allowed=allowed)
+                self._limit = limit
+                if self._talk.policy.pending is None:
+                    self._talk.ask_for_goodbye()
+                    await self._session.respond(
+                        instructions="The time of this call is over. Say goodbye in one short sentence.",
+                        tools=False,
+                    )
+            case GoodbyeMissing(limit):
+                self._ending.end(OwnEnd(limit))
 
     def _apologise(self, reason: str) -> None:
         """Say the recorded apology instead of falling silent, then hang up."""

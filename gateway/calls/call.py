@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 import structlog
@@ -19,11 +20,14 @@ import structlog
 from config.agent_tools import TRANSFER_CALL
 from gateway.calls import events as ev
 from gateway.calls.bridge import Bridge, BridgeSettings
+from gateway.calls.budget import Budget
 from gateway.calls.bus import EventBus
 from gateway.calls.control import CallRequests
 from gateway.calls.conversation import Conversation
+from gateway.calls.cost import Account
 from gateway.calls.ending import Ending
 from gateway.calls.facts import other_spellings
+from gateway.calls.limits import LimitWatch
 from gateway.calls.opening import Opened, Unavailable, open_session
 from gateway.calls.plan import Plan
 from gateway.calls.prompts import PromptError, Prompts
@@ -84,7 +88,10 @@ class Call:
         self._transfers = Transfers(
             leg=leg, dialler=services.dialler, plan=_transfer_plan(leg, plan), report=self._report
         )
+        self._day = datetime.now(UTC).date()
+        """Whose prices count."""
         self._stopped = ""
+        self._budget: Budget | None = None
 
     async def stop(self, reason: str, cause: HangupCause) -> None:
         """End the call from outside; ``reason`` is what the record says."""
@@ -115,6 +122,8 @@ class Call:
                     reason, by = self._stopped, "gateway"
                 self._state.enter(State.ENDED)
                 self._services.ledger.forget(info.id)
+                if self._budget is not None:
+                    self._budget.settle()  # the sessions are closed: this is the last word
                 if (quality := self._leg.quality) is not None:
                     self._report(ev.MediaMeasured, quality)
                 self._report(ev.CallEnded, reason, by)
@@ -195,6 +204,7 @@ class Call:
         self._state.enter(State.TALKING)
         self._report(ev.CallAnswered, opened.provider)
         log.info("call.answered", provider=opened.provider, setup_ms=round(self._report.at * 1000))
+        self._budget = self._make_budget(opened)
         talk = Conversation(self._policy, self._plan.agent.max_tool_calls, opened.session.output.bytes_per_ms)
         ending = Ending(
             leg=self._leg,
@@ -213,6 +223,7 @@ class Call:
             tools=self._dispatcher(opened),
             talk=talk,
             ending=ending,
+            budget=self._budget,
             settings=settings,
             report=self._report,
             clock=self._services.clock,
@@ -222,7 +233,17 @@ class Call:
     async def _bridge_settings(self) -> BridgeSettings:
         agent = self._plan.agent
         apology = await self._recording(agent.apology)
-        return BridgeSettings(agent.greeting, agent.limits.max_duration_s, apology)
+        return BridgeSettings(agent.greeting, apology)
+
+    def _make_budget(self, opened: Opened) -> Budget:
+        limits, clock = self._plan.agent.limits, self._services.clock
+        account = Account(self._plan.prices.on(self._day), self._plan.models)
+        watch = LimitWatch(
+            max_duration_s=limits.max_duration_s, max_cost_usd=limits.max_cost_usd, now=clock()
+        )
+        budget = Budget(account, watch, self._report, clock)
+        budget.follow(opened.provider, opened.session)
+        return budget
 
     async def _hold(self) -> bytes:
         """Return what a caller hears who waits for a colleague's decision."""

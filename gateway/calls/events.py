@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
+from gateway.calls.cost import Bill, Line
 from gateway.media.quality import MediaQuality
 from providers.types import AudioFormat
 from tools.types import JsonObject
@@ -181,6 +182,32 @@ class TransferChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class CostChanged:
+    """The call has consumed more: its whole bill, and what came since the event before."""
+
+    call_id: str
+    at: float
+    bill: Bill
+    added: tuple[Line, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LimitTold:
+    """
+    A limit of the call is near, or ``reached``: then the agent was asked to say goodbye.
+
+    ``limit`` is ``duration_limit`` (seconds) or ``cost_limit`` (US dollars).
+    """
+
+    call_id: str
+    at: float
+    limit: str
+    reached: bool
+    used: float
+    allowed: float
+
+
+@dataclass(frozen=True, slots=True)
 class MediaMeasured:
     """How the media of a call went, once it is over; published before :class:`CallEnded`."""
 
@@ -235,6 +262,8 @@ CallEvent: TypeAlias = (
     | ToolCalled
     | ToolAnswered
     | TransferChanged
+    | CostChanged
+    | LimitTold
     | MediaMeasured
     | SipMessage
     | CallEnded

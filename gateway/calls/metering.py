@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from gateway.calls.bus import Subscription
+from gateway.calls.cost import TOKENS
 from gateway.calls.events import (
     BargedIn,
     CallAnswered,
     CallEnded,
     CallEvent,
     CallStarted,
+    CostChanged,
     FirstAudio,
+    LimitTold,
     ToolAnswered,
     TransferChanged,
 )
@@ -57,6 +60,19 @@ class Meter:
                 metrics.tool_answered(event.tool, str(event.status))
             case BargedIn():
                 metrics.barged_in()
+            case CostChanged():
+                for line in event.added:
+                    tokens = {name: getattr(line.usage, name) for name in TOKENS}
+                    metrics.consumed(
+                        line.provider,
+                        line.model,
+                        tokens=tokens,
+                        seconds=line.usage.seconds,
+                        usd=float(line.known),
+                        priced=line.cost is not None,
+                    )
+            case LimitTold():
+                metrics.limit_told(event.limit, reached=event.reached)
             case TransferChanged(state="confirmed" | "failed"):
                 metrics.transferred(event.method, event.reason or event.state)
             case _:

@@ -7,7 +7,7 @@ A call never begins with silently missing tools or without a configured session 
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import structlog
 
@@ -55,12 +55,12 @@ async def open_session(
         addendum=with_facts(tools.addendum, caller.parameters),
         tools=tools.definitions,
         line=line,
-        voice=plan.agent.voice,
         language=plan.agent.language,
     )
     failures: list[str] = []
     for provider in plan.providers:
-        session = await _connect(provider, setup, stack, failures)
+        own = replace(setup, voice=plan.voices.get(provider.name))
+        session = await _connect(provider, own, stack, failures)
         if session is not None:
             return Opened(provider.name, session, tools)
     return Unavailable("provider", "; ".join(failures))

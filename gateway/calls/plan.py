@@ -9,7 +9,11 @@ from pydantic import ValidationError
 
 from config.agent_tools import TRANSFER_CALL, AgentToolConfig, TransferCallSettings
 from config.models import AgentSettings, NumberSettings, Settings
+from config.prices import PriceList
+from config.providers import model_of
 from config.transfers import TransferMethod
+from config.voices import VOICES
+from gateway.calls.cost import ModelName
 from gateway.calls.routing import Router
 from providers.base import Provider
 from tools import ToolBuilders
@@ -31,11 +35,18 @@ class Plan:
     """For each trunk how its calls are transferred."""
     transfer_numbers: frozenset[str]
     """Everybody whom the agent may transfer to."""
+    models: Mapping[str, ModelName]
+    """For each provider its speech model."""
+    voices: Mapping[str, str]
+    """For each provider the agent's voice, where it has one there."""
+    prices: PriceList
 
 
 def make_plans(settings: Settings, providers: Mapping[str, Provider], builders: ToolBuilders) -> Router[Plan]:
     """Lay out a plan for each configured number."""
     methods = {name: trunk.transfer.method for name, trunk in settings.trunks.items()}
+    models = {name: ModelName(entry.kind, model_of(entry)) for name, entry in settings.providers.items()}
+    prices = PriceList(settings.prices)
 
     def plan(number: str, entry: NumberSettings) -> Plan:
         agent = settings.agents[entry.agent]
@@ -50,9 +61,23 @@ def make_plans(settings: Settings, providers: Mapping[str, Provider], builders: 
             builders=builders,
             trunk_methods=methods,
             transfer_numbers=_transfer_numbers(tools),
+            models=models,
+            voices=_voices(agent, models),
+            prices=prices,
         )
 
     return Router({number: plan(number, entry) for number, entry in settings.numbers.items()})
+
+
+def _voices(agent: AgentSettings, models: Mapping[str, ModelName]) -> dict[str, str]:
+    """Return the voice for each provider; one that does not have the agent's only voice uses its default."""
+    voice = agent.voice
+    if voice is None:
+        return {}
+    if not isinstance(voice, str):
+        return dict(voice)
+    lists = {name: VOICES.get(models[name].kind) for name in agent.providers}
+    return {name: voice for name, known in lists.items() if known is None or voice in known}
 
 
 def _transfer_numbers(tools: AgentToolConfig) -> frozenset[str]:

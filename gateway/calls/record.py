@@ -10,8 +10,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from decimal import Decimal
 from statistics import median
 
+from gateway.calls.cost import TOKENS, Bill
 from gateway.calls.events import (
     AgentSaid,
     BargedIn,
@@ -22,8 +24,10 @@ from gateway.calls.events import (
     CallerTurn,
     CallEvent,
     CallStarted,
+    CostChanged,
     DtmfHeard,
     FirstAudio,
+    LimitTold,
     MediaMeasured,
     ToolAnswered,
     ToolCalled,
@@ -69,6 +73,8 @@ class CallRecord:
         self._turns: dict[str, tuple[float, float]] = {}
         self._said: dict[str, Entry] = {}
         self._media: MediaQuality | None = None
+        self._bill = Bill()
+        self._limits: list[Entry] = []
         self._entries = 0
         self._left_out = 0
 
@@ -76,6 +82,8 @@ class CallRecord:
         """Take one event; audio is not for the record."""
         if isinstance(event, CallEnded):
             self._ended = event
+        elif isinstance(event, CostChanged):
+            self._bill = event.bill
         elif self._entries >= _ENTRIES:
             self._left_out += 1
         else:
@@ -105,6 +113,8 @@ class CallRecord:
                 )
             case DtmfHeard():
                 self._dtmf.append({"at": _s(event.at), "digit": event.digit})
+            case LimitTold():
+                self._limits.append(_limit(event))
             case MediaMeasured():
                 self._media = event.quality
             case FirstAudio():
@@ -243,7 +253,9 @@ class CallRecord:
             "barge_ins": list(self._barge_ins),
             "dtmf": list(self._dtmf),
             "transfer": list(self._transfer),
+            "limits": list(self._limits),
             "latency": self._latency(),
+            "cost": cost_entry(self._bill),
             "media": None if self._media is None else self._media.figures(),
             "audio": audio,
             "recording_failed": recording_failed,
@@ -260,6 +272,42 @@ class CallRecord:
             "first_audio_median_ms": round(median(first)) if first else None,
             "first_audio_worst_ms": max(first, default=None),
         }
+
+
+def _limit(event: LimitTold) -> Entry:
+    return {
+        "at": _s(event.at),
+        "limit": event.limit,
+        "reached": event.reached,
+        "used": event.used,
+        "allowed": event.allowed,
+    }
+
+
+def cost_entry(bill: Bill) -> Entry:
+    """
+    Return a bill as JSON: US dollars to the millionth, ``null`` where the cost is unknown.
+
+    ``known_usd`` is what the priced part costs.
+    """
+    return {
+        "usd": _dollars(bill.total),
+        "known_usd": _dollars(bill.known),
+        "models": [
+            {
+                "provider": line.provider,
+                "model": line.model,
+                "tokens": {name: getattr(line.usage, name) for name in TOKENS},
+                "seconds": _s(line.usage.seconds),
+                "usd": _dollars(line.cost),
+            }
+            for line in bill.lines
+        ],
+    }
+
+
+def _dollars(amount: Decimal | None) -> float | None:
+    return None if amount is None else round(float(amount), 6)
 
 
 def heard_part(text: str, heard_ms: int, total_ms: int) -> str:

@@ -112,7 +112,7 @@ class Metrics:
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
         self.registry = registry or CollectorRegistry()
         self._tools, self._reasons, self._listeners = _Labels(), _Labels(), _Labels()
-        self._outcomes = _Labels()
+        self._outcomes, self._models = _Labels(), _Labels()
         self._started = self._counter("trunkline_calls_started", "Calls that arrived.", "trunk")
         self._answered = self._counter("trunkline_calls_answered", "Calls that were answered.", "trunk")
         self._ended = self._counter("trunkline_calls_ended", "Calls that ended.", "trunk", "reason")
@@ -132,6 +132,7 @@ class Metrics:
             "outcome",
         )
         self._barge_ins = self._counter("trunkline_barge_ins", "Times that a caller interrupted the agent.")
+        self._count_cost()
         self._count_media()
         self._dropped = self._counter(
             "trunkline_events_dropped", "Events that a slow listener lost.", "listener"
@@ -139,6 +140,30 @@ class Metrics:
         self._watched = _Watched()
         self.registry.register(self._watched)
         ProcessCollector(registry=self.registry)  # open fds, resident memory, CPU seconds
+
+    def _count_cost(self) -> None:
+        self._tokens = self._counter(
+            "trunkline_model_tokens",
+            "Tokens that models read and wrote, by kind (text, audio, cached; in, out).",
+            "provider",
+            "model",
+            "kind",
+        )
+        self._model_seconds = self._counter(
+            "trunkline_model_seconds", "Seconds that models bill by time.", "provider", "model"
+        )
+        self._cost = self._counter(
+            "trunkline_cost_usd", "What calls cost, as far as it is known.", "provider", "model"
+        )
+        self._unpriced = self._counter(
+            "trunkline_cost_unknown",
+            "Times that a model consumed something that nobody has priced.",
+            "provider",
+            "model",
+        )
+        self._limits = self._counter(
+            "trunkline_call_limits", "Calls that came near a limit or reached it.", "limit", "reached"
+        )
 
     def _count_media(self) -> None:
         rtp = self._counter("trunkline_rtp_packets", "RTP packets of finished calls.", "direction")
@@ -204,6 +229,31 @@ class Metrics:
     def transferred(self, method: str, outcome: str) -> None:
         """A transfer came to its end; ``outcome`` is ``confirmed`` or a reason."""
         self._transfers.labels(method, self._outcomes(outcome)).inc()
+
+    def consumed(
+        self,
+        provider: str,
+        model: str,
+        *,
+        tokens: Mapping[str, int],
+        seconds: float,
+        usd: float,
+        priced: bool,
+    ) -> None:
+        """Add what a model consumed; ``usd`` is the part that has a price, all of it where ``priced``."""
+        who = provider, self._models(model)
+        for kind, count in tokens.items():
+            if count:
+                self._tokens.labels(*who, kind).inc(count)
+        if seconds:
+            self._model_seconds.labels(*who).inc(seconds)
+        self._cost.labels(*who).inc(usd)
+        if not priced:
+            self._unpriced.labels(*who).inc()
+
+    def limit_told(self, limit: str, *, reached: bool) -> None:
+        """A call came near a limit, or reached it."""
+        self._limits.labels(limit, str(reached).lower()).inc()
 
     def barged_in(self) -> None:
         self._barge_ins.inc()

@@ -126,8 +126,10 @@ class SessionConfig:
         return detection
 
     @property
-    def transcribes(self) -> bool:
-        return self.session["audio"]["input"]["transcription"] is not None
+    def transcriber(self) -> str | None:
+        """The model that writes down the caller."""
+        transcription: Json | None = self.session["audio"]["input"]["transcription"]
+        return None if transcription is None else str(transcription.get("model") or "gpt-live-transcribe")
 
     @property
     def instructions(self) -> str:

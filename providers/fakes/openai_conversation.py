@@ -93,6 +93,10 @@ class Conversation:
         """Say how much audio of an item was sent so far."""
         self._audio_ms[item_id] = audio_ms
 
+    def heard(self, item_id: str, audio_ms: int) -> None:
+        """Say how long a turn of the caller is."""
+        self._audio_ms[item_id] = audio_ms
+
     def delete(self, item_id: str) -> Problem | None:
         item = self.find(item_id)
         if item is None:
@@ -123,7 +127,7 @@ class Conversation:
         return None
 
     def audio_ms(self, item_id: str) -> int:
-        """How much audio of an item the model remembers: what was sent, or what a truncation left."""
+        """How much audio of an item the model remembers: what came, was sent, or a truncation left."""
         return self._audio_ms.get(item_id, 0)
 
 

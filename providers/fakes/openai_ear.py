@@ -11,6 +11,7 @@ from typing import Protocol
 
 from providers.fakes.agenda import Agenda
 from providers.fakes.faults import Faults
+from providers.fakes.openai_billing import transcription
 from providers.fakes.openai_config import SessionConfig
 from providers.fakes.openai_conversation import Conversation
 from providers.fakes.openai_outbox import Outbox
@@ -58,11 +59,12 @@ class Ear:
         self._conversation = conversation
         self._hearing = hearing
         self._listener = listener
-        self._transcriber = Transcriber(outbox, agenda, conversation, hearing, faults)
+        self._transcriber = Transcriber(outbox, agenda, conversation, config, hearing, faults)
         self._manual = config.turn_detection is None
         self._detector = detector(config.input, config.vad(), hearing.timeline)
         self._item_id = ids.new("item")
         self._buffered = 0
+        self._speech_at: int | None = None
 
     @property
     def heard_ms(self) -> int:
@@ -87,6 +89,7 @@ class Ear:
             return
         for event in events:
             if isinstance(event, VoiceStarted):
+                self._speech_at = event.start_ms
                 self._outbox.emit(
                     "input_audio_buffer.speech_started", audio_start_ms=event.start_ms, item_id=self._item_id
                 )
@@ -122,6 +125,7 @@ class Ear:
 
     def clear(self) -> None:
         self._buffered = 0
+        self._speech_at = None
         self._detector.reset()
         self._outbox.emit("input_audio_buffer.cleared")
 
@@ -129,11 +133,13 @@ class Ear:
         item_id = self._item_id
         item = self._add_turn(None)
         words = self._listener.turn_ended(now)
-        if self._config.transcribes:
+        if self._config.transcriber is not None:
             self._transcriber.transcribe(item_id, item, words, now)
 
     def _add_turn(self, transcript: str | None) -> Json:
         item = user_audio_item(self._item_id, transcript)
+        self._conversation.heard(self._item_id, self._turn_ms())
+        self._speech_at = None
         previous = self._conversation.add(item)
         self._outbox.emit("input_audio_buffer.committed", previous_item_id=previous, item_id=self._item_id)
         self._outbox.emit("conversation.item.added", previous_item_id=previous, item=item)
@@ -141,6 +147,12 @@ class Ear:
         self._item_id = self._ids.new("item")
         self._buffered = 0
         return item
+
+    def _turn_ms(self) -> int:
+        """How long the turn is: from where speech began, or all that is in the buffer."""
+        if self._speech_at is not None:
+            return self.heard_ms - self._speech_at
+        return self._buffered // self._config.input.bytes_per_ms
 
     def response_done(self, now: float) -> None:
         """Say that a response is over: transcripts that wait for this come now."""
@@ -151,11 +163,18 @@ class Transcriber:
     """Sends what the caller said, some time after the turn, as the service does."""
 
     def __init__(
-        self, outbox: Outbox, agenda: Agenda, conversation: Conversation, hearing: Hearing, faults: Faults
+        self,
+        outbox: Outbox,
+        agenda: Agenda,
+        conversation: Conversation,
+        config: SessionConfig,
+        hearing: Hearing,
+        faults: Faults,
     ) -> None:
         self._outbox = outbox
         self._agenda = agenda
         self._conversation = conversation
+        self._config = config
         self._after = hearing.transcript_after_ms / 1000
         fault = faults.get("transcript")
         self._mode = fault.setting if fault else ""
@@ -194,17 +213,5 @@ class Transcriber:
             delta = f" {word}" if index else word
             self._outbox.emit(f"{kind}.delta", item_id=item_id, content_index=0, delta=delta)
         item["content"][0]["transcript"] = text
-        self._outbox.emit(
-            f"{kind}.completed", item_id=item_id, content_index=0, transcript=text, usage=_usage(text)
-        )
-
-
-def _usage(text: str) -> Json:
-    heard, written = 10 + len(text), len(text) // 4 + 1
-    return {
-        "type": "tokens",
-        "total_tokens": heard + written,
-        "input_tokens": heard,
-        "output_tokens": written,
-        "input_token_details": {"text_tokens": 0, "audio_tokens": heard},
-    }
+        used = transcription(self._config.transcriber or "", self._conversation.audio_ms(item_id), text)
+        self._outbox.emit(f"{kind}.completed", item_id=item_id, content_index=0, transcript=text, usage=used)

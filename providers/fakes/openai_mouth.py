@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from providers.fakes import openai_wire as wire
 from providers.fakes.director import Director, Reaction, TextArrived
 from providers.fakes.faults import Faults
+from providers.fakes.openai_billing import Billing
 from providers.fakes.openai_config import SessionConfig, check_response
 from providers.fakes.openai_conversation import Conversation
 from providers.fakes.openai_outbox import Outbox
@@ -61,6 +62,7 @@ class Mouth:
         self._done = done
         self._now = 0.0
         self._tokens = 0
+        self._billing = Billing()
         self._active: ResponseRun | None = None
         self._asides: list[ResponseRun] = []
         self.count = 0
@@ -125,7 +127,6 @@ class Mouth:
         plan = self._plan(reaction, fmt, aside=aside)
         late = self._faults.get("late_deltas", response=self.count)
         stray = self._faults.get("stray_deltas", response=self.count)
-        items = self._conversation.items
         return ResponseRun(
             emit=self._outbox.emit,
             ids=self._ids,
@@ -134,7 +135,7 @@ class Mouth:
             format=fmt,
             beats=plan.beats,
             ending=plan.ending,
-            usage_in=(len(self._config.instructions) // 4 + 10 * len(items), 40 * len(items)),
+            read=self._billing.read(self._config.session, self._conversation),
             audio_sent=self._audio_sent,
             late_deltas=int(late.number) if late else 0,
             stray_deltas=int(stray.number) if stray else 0,

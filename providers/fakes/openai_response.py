@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from providers.fakes import openai_wire as wire
+from providers.fakes.openai_billing import AGENT_MS_PER_TOKEN, Read, text_tokens
 from providers.fakes.openai_conversation import Conversation
 from providers.fakes.openai_wire import Ids, Json, JsonField, JsonView
 from providers.fakes.performance import (
@@ -78,6 +79,7 @@ class ResponseRun:
         beats: What to perform; ``ending`` is how it ends when they are over.
         settings: The effective ``output_modalities, max_output_tokens, audio, metadata``.
         conversation: Where items are added; ``None`` for an out-of-band response.
+        read: What it reads, for the bill.
         audio_sent: Told of each delta's length in milliseconds.
     """
 
@@ -88,7 +90,7 @@ class ResponseRun:
     format: AudioFormat
     beats: Iterator[Beat]
     ending: Ending
-    usage_in: tuple[int, int]
+    read: Read
     audio_sent: Callable[[int], None]
     due: float = 0.0
     done: bool = False
@@ -235,7 +237,7 @@ class ResponseRun:
 
     def _close_call(self, opened: _Open) -> None:
         opened.item["arguments"] = opened.said
-        self._text_out += len(opened.said) // 4 + 1
+        self._text_out += text_tokens(opened.item["name"] + opened.said)
         self.emit(
             "response.function_call_arguments.done",
             **self._call_where(),
@@ -245,7 +247,7 @@ class ResponseRun:
 
     def _close_message(self, opened: _Open) -> None:
         where = self._where()
-        self._text_out += len(opened.said) // 4 + 1
+        self._text_out += text_tokens(opened.said)
         if self._in_text:
             opened.item["content"] = [{"type": "output_text", "text": opened.said}]
             self.emit("response.output_text.done", **where, text=opened.said)
@@ -263,9 +265,14 @@ class ResponseRun:
         self.emit("response.done", response=self._resource(ending.status, ending.details, with_usage=True))
 
     def usage(self) -> Json:
-        text_in, audio_in = self.usage_in
+        audio_out = self._audio_out_ms // AGENT_MS_PER_TOKEN
         return wire.usage(
-            text_in=text_in, audio_in=audio_in, text_out=self._text_out, audio_out=self._audio_out_ms // 50
+            text_in=self.read.text,
+            audio_in=self.read.audio,
+            cached_text=self.read.cached_text,
+            cached_audio=self.read.cached_audio,
+            text_out=self._text_out,
+            audio_out=audio_out,
         )
 
     def _resource(self, status: str, details: Json | None, *, with_usage: bool) -> Json:

@@ -122,8 +122,10 @@ def failure(code: str) -> Json:
     return {"type": "failed", "error": {"type": kind, "code": code, "message": error_message(code)}}
 
 
-def usage(*, text_in: int, audio_in: int, text_out: int, audio_out: int) -> Json:
-    """Return a usage object; totals are the sums of their parts, as the service's are."""
+def usage(
+    *, text_in: int, audio_in: int, text_out: int, audio_out: int, cached_text: int = 0, cached_audio: int = 0
+) -> Json:
+    """Return a usage object; totals are the sums of their parts, and cached tokens are input tokens, too."""
     return {
         "total_tokens": text_in + audio_in + text_out + audio_out,
         "input_tokens": text_in + audio_in,
@@ -132,8 +134,12 @@ def usage(*, text_in: int, audio_in: int, text_out: int, audio_out: int) -> Json
             "text_tokens": text_in,
             "audio_tokens": audio_in,
             "image_tokens": 0,
-            "cached_tokens": 0,
-            "cached_tokens_details": {"text_tokens": 0, "audio_tokens": 0, "image_tokens": 0},
+            "cached_tokens": cached_text + cached_audio,
+            "cached_tokens_details": {
+                "text_tokens": cached_text,
+                "audio_tokens": cached_audio,
+                "image_tokens": 0,
+            },
         },
         "output_token_details": {"text_tokens": text_out, "audio_tokens": audio_out},
     }

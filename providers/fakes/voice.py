@@ -25,6 +25,7 @@ from providers.types import (
     SessionSetup,
     TurnModel,
     Updatable,
+    Usage,
 )
 from tools.types import CallUpdate, ToolResult
 
@@ -60,6 +61,10 @@ class FakeVoiceSession:
     @property
     def output(self) -> AudioFormat:
         return self._output
+
+    @property
+    def usage(self) -> Usage:
+        return self.core.usage
 
     def __aiter__(self) -> Self:
         return self

@@ -41,6 +41,7 @@ from providers.types import (
     SpeechStarted,
     SpeechStopped,
     ToolCallsRequested,
+    Usage,
 )
 from tools.types import CallUpdate, ToolCall, ToolResult
 
@@ -98,6 +99,8 @@ class VoiceCore:
         self.texts: deque[tuple[str, str]] = deque(maxlen=MAX_KEPT)
         self.results: deque[ToolResult] = deque(maxlen=MAX_KEPT)
         self.lost = ""
+        self.usage = Usage()
+        """A token for 100 ms of the caller and for 50 ms of the agent."""
         self._script = script
         self._output = line_out
         self._director = Director(script, setup.instructions)
@@ -310,9 +313,9 @@ class VoiceCore:
 
     def _done(self, response: _Response, status: ResponseStatus, reason: str) -> None:
         self._running = None
-        heard, said = self._detector.heard_ms // 100, response.output_ms // 50
-        usage = {"input_tokens": heard, "output_tokens": said, "total_tokens": heard + said}
-        self._events.append(ResponseDone(response.id, status, usage, reason))
+        heard = self._detector.heard_ms // 100
+        self.usage += Usage(audio_in=heard - self.usage.audio_in, audio_out=response.output_ms // 50)
+        self._events.append(ResponseDone(response.id, status, reason))
 
     def _id(self, kind: str) -> str:
         self._counts[kind] += 1

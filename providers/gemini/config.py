@@ -4,17 +4,10 @@ from __future__ import annotations
 
 from google.genai import types
 
+from config.voices import GEMINI
 from providers.types import SessionSetup
 from tools.types import AgentToolDefinition
 
-VOICES = frozenset(
-    {
-        "Achernar", "Achird", "Algenib", "Algieba", "Alnilam", "Aoede", "Autonoe", "Callirrhoe", "Charon",
-        "Despina", "Enceladus", "Erinome", "Fenrir", "Gacrux", "Iapetus", "Kore", "Laomedeia", "Leda", "Orus",
-        "Puck", "Pulcherrima", "Rasalgethi", "Sadachbia", "Sadaltager", "Schedar", "Sulafat", "Umbriel",
-        "Vindemiatrix", "Zephyr", "Zubenelgenubi",
-    }
-)  # fmt: skip
 SEARCH_TOKENS = frozenset({"search", "web_search", "google_search"})
 """Vendor tools that Live has; the socket is closed on any other, so they are left out."""
 
@@ -43,7 +36,7 @@ def build_gemini_session_config(setup: SessionSetup) -> types.LiveConnectConfig:
 
 
 def _speech(voice: str | None) -> types.SpeechConfig | None:
-    if voice not in VOICES:
+    if voice is None or voice not in GEMINI:
         return None
     prebuilt = types.PrebuiltVoiceConfig(voice_name=voice)
     return types.SpeechConfig(voice_config=types.VoiceConfig(prebuilt_voice_config=prebuilt))

@@ -11,12 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from config.providers import OpenAISettings, TurnDetection
+from config.voices import OPENAI
 from providers.types import PCM16_24K, PCMA, PCMU, AudioFormat, ProviderWarning, SessionSetup
 from tools.types import AgentToolDefinition, CallUpdate, JsonValue
 
-VOICES = frozenset({"alloy", "ash", "ballad", "cedar", "coral", "echo", "marin", "sage", "shimmer", "verse"})
-"""Any other name may give noise and no error."""
-DEFAULT_VOICE = "marin"
 DEFAULT_TRANSCRIPTION_MODEL = OpenAISettings.model_fields["transcription_model"].default
 DESCRIPTION_LIMIT = 1024
 """Characters of a tool's description; one more and the service refuses the whole session."""
@@ -62,7 +60,7 @@ def build_openai_session_config(
                     "interrupt_response": True,
                 },
             },
-            "output": {"format": wire_format, "voice": voice(setup.voice) or DEFAULT_VOICE},
+            "output": {"format": wire_format, "voice": voice(setup.voice) or OPENAI.default},
         },
         "tools": [function_tool(tool) for tool in setup.tools],
         "tool_choice": "auto",
@@ -114,7 +112,7 @@ def setup_warnings(setup: SessionSetup) -> list[ProviderWarning]:
     ]
     if setup.voice is not None and voice(setup.voice) is None:
         warnings.append(
-            ProviderWarning("voice_unknown", f"{setup.voice} is no OpenAI voice: {DEFAULT_VOICE} is used")
+            ProviderWarning("voice_unknown", f"{setup.voice} is no OpenAI voice: {OPENAI.default} is used")
         )
     warnings += (
         ProviderWarning(
@@ -140,9 +138,9 @@ def voice(name: str | None) -> JsonValue:
     """Return the wire's form of a voice, ``None`` for one that does not exist."""
     if name is None:
         return None
-    if name.startswith("voice_"):  # a custom voice of the account
+    if OPENAI.is_custom(name):
         return {"id": name}
-    return name if name in VOICES else None
+    return name if name in OPENAI else None
 
 
 def transcription(model: str | None, language: str | None) -> JsonValue:

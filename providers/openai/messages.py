@@ -7,11 +7,10 @@ call needs is here: an event that has no class is ignored.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
-from providers.types import AudioFormat, ResponseStatus
+from providers.types import AudioFormat, ResponseStatus, Usage
 from tools.types import JsonObject
 
 # What the server says.
@@ -81,7 +80,7 @@ class ResponseFinished:
     error: str = ""
     """The provider's code when the response failed."""
     calls: tuple[FunctionCall, ...] = ()
-    usage: Mapping[str, int] = field(default_factory=dict)
+    usage: Usage = field(default_factory=Usage)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +94,12 @@ class AgentTextReceived:
 
 @dataclass(frozen=True, slots=True)
 class CallerTextReceived:
-    """Transcript of the caller; ``final`` text is the whole."""
+    """Transcript of the caller; ``final`` text is the whole and says what it took to write it."""
 
     item_id: str
     text: str
     final: bool
+    usage: Usage = field(default_factory=Usage)
 
 
 @dataclass(frozen=True, slots=True)

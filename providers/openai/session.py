@@ -43,6 +43,7 @@ from providers.types import (
     SessionSetup,
     TurnModel,
     Updatable,
+    Usage,
 )
 from tools.types import CallUpdate
 
@@ -120,6 +121,10 @@ class OpenAISession:
     @property
     def output(self) -> AudioFormat:
         return self._output
+
+    @property
+    def usage(self) -> Usage:
+        return self._conversation.meter.total(self._settings.transcription_model)
 
     # Events.
 

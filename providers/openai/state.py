@@ -37,6 +37,7 @@ from providers.openai.messages import (
     TruncateItem,
     TurnCommitted,
 )
+from providers.openai.usage import UsageMeter
 from providers.types import (
     NO_ANSWER,
     AgentTranscript,
@@ -118,6 +119,7 @@ class Conversation:
         self.lost: tuple[str, str] | None = None
         """``(code, message)`` when the session is gone."""
         self.liveness = Liveness()
+        self.meter = UsageMeter()
         self._calls = CallBook()
         self._patience = patience or Patience()
         self._failures = 0
@@ -216,6 +218,7 @@ class Conversation:
             case CallerTextReceived(item_id, text, final=False):
                 self._add_transcript(item_id, text, now)
             case CallerTextReceived(item_id, text, final=True):
+                self.meter.transcript(item_id, message.usage)
                 self._settle_transcript(item_id, text)
             case TranscriptionFailed(item_id, code):
                 self._settle_transcript(item_id, None)
@@ -270,7 +273,8 @@ class Conversation:
         if todo:
             self._events.append(ToolCallsRequested(response_id, todo))
         reason = message.reason or message.error
-        self._events.append(ResponseDone(response_id, message.status, message.usage, reason))
+        self.meter.response(response_id, message.usage)
+        self._events.append(ResponseDone(response_id, message.status, reason))
         sent = self.gate.receive_finished(response_id, completed=completed, now=now)
         if message.error in FATAL:
             self.lost = (message.error, "the provider ends the session")

@@ -10,12 +10,12 @@ same result.
 from __future__ import annotations
 
 import binascii
-from collections.abc import Mapping
 from typing import Any
 
 import orjson
 import pybase64
 
+from providers.openai import usage
 from providers.openai.messages import (
     AddText,
     AgentTextReceived,
@@ -173,7 +173,9 @@ def _caller_message(kind: str, event: dict[str, Any]) -> ServerMessage | None:
         case "conversation.item.input_audio_transcription.delta":
             return CallerTextReceived(_text(event, "item_id"), event.get("delta") or "", final=False)
         case "conversation.item.input_audio_transcription.completed":
-            return CallerTextReceived(_text(event, "item_id"), event.get("transcript") or "", final=True)
+            used = usage.read(event.get("usage") or {}, speaks=False)
+            text = event.get("transcript") or ""
+            return CallerTextReceived(_text(event, "item_id"), text, final=True, usage=used)
         case "conversation.item.input_audio_transcription.failed":
             return TranscriptionFailed(
                 _text(event, "item_id"), str((event.get("error") or {}).get("code") or "")
@@ -238,17 +240,8 @@ def _finished(response: dict[str, Any]) -> ResponseFinished:
         reason=str(details.get("reason") or ""),
         error=str(error.get("code") or error.get("type") or ""),
         calls=tuple(call for call in calls if call is not None),
-        usage=_usage(response.get("usage") or {}),
+        usage=usage.read(response.get("usage") or {}),
     )
-
-
-def _usage(usage: Mapping[str, Any]) -> dict[str, int]:
-    """Flatten the counts: ``input_token_details.audio_tokens`` becomes ``input_audio_tokens``."""
-    counts = {key: value for key, value in usage.items() if isinstance(value, int)}
-    for side in ("input", "output"):
-        details = usage.get(f"{side}_token_details") or {}
-        counts.update({f"{side}_{key}": value for key, value in details.items() if isinstance(value, int)})
-    return counts
 
 
 # Events of ours.

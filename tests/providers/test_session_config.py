@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from openai.types.realtime import RealtimeSessionCreateRequest
 
 from config.providers import TurnDetection
+from config.voices import OPENAI
 from providers.gemini import build_gemini_session_config
 from providers.openai import build_openai_session_config
-from providers.openai.config import VOICES, build_openai_session_update, setup_warnings
+from providers.openai.config import build_openai_session_update, setup_warnings
 from providers.types import PCM16_16K, PCMA, PCMU, SessionSetup
 from tools.types import AgentToolDefinition, CallUpdate
 
@@ -203,7 +204,7 @@ def test_transcription_can_be_left_out() -> None:
     assert config["audio"]["input"]["transcription"] is None
 
 
-@pytest.mark.parametrize("voice", sorted(VOICES))
+@pytest.mark.parametrize("voice", OPENAI.names)
 def test_a_known_voice_is_used(voice: str) -> None:
     config = build_openai_session_config(setup(voice=voice))
     assert config["audio"]["output"]["voice"] == voice

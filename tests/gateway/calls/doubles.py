@@ -19,7 +19,7 @@ from gateway.legs.base import (
 from gateway.legs.feed import Feed
 from gateway.media.playout import Playout
 from providers.errors import SessionLost
-from providers.types import PCMA, PCMU, Capabilities, TurnModel
+from providers.types import PCMA, PCMU, Capabilities, TurnModel, Usage
 
 
 class HandLeg:
@@ -195,6 +195,7 @@ class HandSession:
         self.done: Feed = Feed(100)
         self.heard = b""
         self.told: list[tuple] = []
+        self.usage = Usage()
 
     async def __aiter__(self):
         async for event in self.done:

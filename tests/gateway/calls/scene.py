@@ -1,11 +1,16 @@
 """One bridged call under a test's hands."""
 
 import asyncio
+from decimal import Decimal
 
+from config.prices import Price, Tariff
 from gateway.calls.bridge import Bridge, BridgeSettings
+from gateway.calls.budget import Budget
 from gateway.calls.bus import EventBus
 from gateway.calls.conversation import Conversation
+from gateway.calls.cost import Account, ModelName
 from gateway.calls.ending import Ending
+from gateway.calls.limits import LimitWatch
 from gateway.calls.report import Report
 from gateway.calls.state import CallState, State
 from gateway.calls.transfers import TransferPlan, Transfers
@@ -20,6 +25,8 @@ CONFIRMED = [TransferProgress(TransferState.REDIRECTING, 202), TransferProgress(
 BUSY = [TransferProgress(TransferState.REDIRECTING, 202), TransferProgress(TransferState.FAILED, 486, "busy")]
 
 
+PRICE = Price(audio_in=Decimal(10), audio_out=Decimal(20))
+"""Of the model: dollars for a million tokens."""
 HOLD = b"\x66" * 800
 """What a caller hears who waits for a colleague."""
 
@@ -63,6 +70,7 @@ class Scene:
         transfer=None,
         safety_net_s=5.0,
         max_duration_s=None,
+        max_cost_usd=None,
         greeting="Greet.",
         method="refer",
         **times,
@@ -89,16 +97,30 @@ class Scene:
             on_transfer=lambda request, outcome: self.audited.append((request.number, outcome)),
             unheard_ms=lambda: self.unheard_ms, safety_net_s=safety_net_s,
         )  # fmt: skip
+        self.budget = self._budget(report, max_duration_s, max_cost_usd)
         self.bridge = Bridge(
             leg=self.leg,
             session=self.session,
             tools=self.tools,
             talk=Conversation(self.policy, 2, 8),
             ending=self.ending,
-            settings=BridgeSettings(greeting, max_duration_s, b"\x55" * 1600),
+            budget=self.budget,
+            settings=BridgeSettings(greeting, b"\x55" * 1600),
             report=report,
             clock=lambda: self.now,
         )
+
+    def _budget(self, report, max_duration_s, max_cost_usd):
+        limits = LimitWatch(max_duration_s=max_duration_s, max_cost_usd=max_cost_usd, now=self.now)
+        account = Account(Tariff({("hand", "hand-1"): PRICE}), {"hand": ModelName("hand", "hand-1")})
+        budget = Budget(account, limits, report, lambda: self.now)
+        budget.follow("hand", self.session)
+        return budget
+
+    async def time_passes(self, seconds):
+        self.now += seconds
+        self.budget.look()
+        await self.settle()
 
     async def __aenter__(self):
         self._scope = asyncio.timeout(20)

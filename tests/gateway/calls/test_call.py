@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import asynccontextmanager
+from decimal import Decimal
 
 import httpx2
 import numpy as np
@@ -10,10 +11,12 @@ import soundfile
 
 from config.agent_tools import AgentToolConfig
 from config.models import AgentSettings
+from config.prices import Price, PriceList
 from gateway.calls import events as ev
 from gateway.calls.admission import Admission
 from gateway.calls.bus import EventBus
 from gateway.calls.call import Services
+from gateway.calls.cost import ModelName
 from gateway.calls.plan import Plan
 from gateway.calls.prompts import Prompts
 from gateway.calls.routing import Router
@@ -22,7 +25,7 @@ from gateway.legs.base import CallInfo, HangupCause, LegGone, TransferProgress, 
 from gateway.legs.refusal import Refusal
 from gateway.store.memory import LogAudit, MemoryLedger
 from providers.errors import ProviderRejected, ProviderUnavailable, SessionLost
-from providers.types import AudioDelta, AudioDone, ToolCallsRequested
+from providers.types import AudioDelta, AudioDone, ToolCallsRequested, Usage
 from tests.gateway.calls.doubles import HandDialler, HandLeg, HandSession, Watcher
 from tools import OrganizationSettings, ToolBuilders
 from tools.ports import PortError
@@ -44,6 +47,7 @@ class HandProvider:
         self.ready = asyncio.Event()
         self.ready.set()
         self._error = error
+        self.bill_at_the_end = Usage()
 
     @asynccontextmanager
     async def connect(self, setup):
@@ -54,6 +58,7 @@ class HandProvider:
                 raise self._error
             yield self.session
         finally:
+            self.session.usage += self.bill_at_the_end
             self.closed += 1
 
 
@@ -87,7 +92,7 @@ async def _streamed(body):
 class House:
     """A switchboard with one number."""
 
-    def __init__(self, *providers, sources=None, tools=None, **agent):
+    def __init__(self, *providers, sources=None, tools=None, voices=None, **agent):
         self.providers = providers or (HandProvider(),)
         self.session = self.providers[-1].session
         tools = tools or {}
@@ -108,6 +113,9 @@ class House:
             builders=ToolBuilders(sources or Sources()),
             trunk_methods={"lab": "refer"},
             transfer_numbers=frozenset(),
+            models={provider.name: ModelName("hand", "hand-1") for provider in self.providers},
+            voices=voices or {},
+            prices=PriceList({"hand": {"hand-1": (Price(audio_out=Decimal(20)),)}}),
         )
         self.dialler = HandDialler()
         self.admission = Admission(2, {"lab": None})
@@ -235,6 +243,32 @@ async def test_the_next_provider_is_tried_when_one_is_out_of_reach():
 
         await settle()
         assert [event.provider for event in house.watcher.of(ev.CallAnswered)] == ["second"]
+
+
+async def test_each_provider_gets_its_own_voice():
+    first = HandProvider("first", error=ProviderUnavailable("no answer"))
+    second, third = HandProvider("second"), HandProvider("third")
+    voices = {"first": "marin", "second": "Kore", "third": "verse"}
+    async with House(first, second, third, voices=voices) as house:
+        leg = await house.ring()
+        await until(lambda: leg.answered)
+    assert [setup.voice for provider in (first, second, third) for setup in provider.setups] == [
+        "marin",
+        "Kore",
+    ]
+
+
+async def test_the_bill_of_a_call_holds_what_its_session_told_when_it_was_closed():
+    provider = HandProvider()
+    provider.bill_at_the_end = Usage(audio_out=250_000)
+    async with House(provider) as house:
+        leg = await house.ring()
+        await until(lambda: leg.answered)
+        leg.leave()
+        await house.ended()
+        bills = [event.bill.total for event in house.watcher.of(ev.CostChanged)]
+        assert bills == [Decimal(5)]
+        assert isinstance(house.watcher.seen[-1], ev.CallEnded)
 
 
 async def test_without_any_provider_the_call_is_refused_before_it_is_answered():

@@ -1,9 +1,11 @@
 """How calls end when something else goes wrong at the same time."""
 
 import asyncio
+from decimal import Decimal
 
 from gateway.calls import events as ev
 from gateway.calls.ending import MARGIN_S
+from gateway.calls.limits import GOODBYE_S
 from gateway.legs.base import (
     GONE,
     DtmfReceived,
@@ -23,6 +25,7 @@ from providers.types import (
     ResponseStatus,
     SpeechStarted,
     SpeechStopped,
+    Usage,
 )
 from tests.gateway.calls.scene import BUSY, Scene, audio, tool
 from tools.types import EndRequest, TransferRequest
@@ -92,21 +95,23 @@ async def test_a_session_lost_during_a_transfer_that_fails_ends_with_the_apology
         assert [event.state for event in scene.watcher.of(ev.TransferChanged)][-1] == "failed"
 
 
-async def test_the_time_limit_of_a_call_holds_when_the_model_does_not_say_goodbye(monkeypatch):
-    monkeypatch.setattr("gateway.calls.bridge.GOODBYE_S", 0.01)
-    async with Scene(max_duration_s=0.0) as scene:
+async def test_the_time_limit_of_a_call_holds_when_the_model_does_not_say_goodbye():
+    async with Scene(max_duration_s=60.0) as scene:
+        await scene.time_passes(60.0)
+        await scene.time_passes(GOODBYE_S - 0.1)
+        assert not scene.call.done()
+        await scene.time_passes(0.1)
         await scene.call
         assert scene.leg.hung_up == [HangupCause.NORMAL]
         assert scene.ending.reason == "duration_limit"
 
 
-async def test_the_time_limit_holds_behind_a_transfer_that_fails(monkeypatch):
-    monkeypatch.setattr("gateway.calls.bridge.GOODBYE_S", 0.01)
+async def test_the_time_limit_holds_behind_a_transfer_that_fails():
     async with Scene(max_duration_s=0.0, transfer=BUSY) as scene:
         scene.tools.terminal = SALES
         scene.leg.lose_marks = True
         await scene.says(audio("a", 100), AudioDone("a"), tool("transfer_call"))
-        await asyncio.sleep(0.03)
+        await scene.time_passes(GOODBYE_S)
         scene.leg.lose_marks = False
         await scene.hears(120)
 
@@ -116,10 +121,10 @@ async def test_the_time_limit_holds_behind_a_transfer_that_fails(monkeypatch):
 
 
 async def test_what_was_being_said_when_the_time_was_over_is_not_taken_for_the_goodbye():
-    async with Scene(max_duration_s=0.02, greeting=None) as scene:
+    async with Scene(max_duration_s=60.0, greeting=None) as scene:
         await scene.says(audio("long", 400))
-        while not scene.session.told:
-            await asyncio.sleep(0.005)
+        await scene.time_passes(60.0)
+        assert scene.session.told
         await scene.says(audio("long", 100), AudioDone("long"), DONE)
         await scene.hears(600)
         assert scene.leg.hung_up == []
@@ -127,6 +132,45 @@ async def test_what_was_being_said_when_the_time_was_over_is_not_taken_for_the_g
         await scene.says(audio("bye", 100), AudioDone("bye"), DONE)
         assert len(await scene.hears(200)) == 800
         assert scene.leg.hung_up == [HangupCause.NORMAL]
+
+
+async def test_the_cost_limit_lets_the_agent_say_goodbye():
+    async with Scene(max_cost_usd=Decimal("0.01"), greeting=None) as scene:
+        scene.session.usage = Usage(audio_out=499)
+        await scene.says(audio("a", 100), AudioDone("a"), DONE)
+        await scene.hears(100)
+        assert scene.session.told == []
+        assert [(told.reached, told.used) for told in scene.watcher.of(ev.LimitTold)] == [(False, 0.00998)]
+
+        scene.session.usage = Usage(audio_out=500)
+        await scene.says(audio("b", 100), AudioDone("b"), DONE)
+        [(kind, instructions, tools)] = scene.session.told
+        assert (kind, tools) == ("respond", False)
+        assert "goodbye" in instructions
+
+        await scene.hears(100)
+        await scene.says(audio("bye", 100), AudioDone("bye"), DONE)
+        assert len(await scene.hears(100)) == 800
+        assert scene.leg.hung_up == [HangupCause.NORMAL]
+        assert scene.ending.reason == "cost_limit"
+
+
+async def test_the_cost_limit_ends_a_call_whose_model_does_not_say_goodbye():
+    async with Scene(max_cost_usd=Decimal("0.01"), greeting=None) as scene:
+        scene.session.usage = Usage(audio_out=5000)
+        await scene.time_passes(1.0)
+        await scene.time_passes(GOODBYE_S)
+        await scene.call
+        assert (scene.leg.hung_up, scene.ending.reason) == ([HangupCause.NORMAL], "cost_limit")
+
+
+async def test_what_nobody_has_priced_never_ends_a_call():
+    async with Scene(max_cost_usd=Decimal("0.01"), greeting=None) as scene:
+        scene.session.usage = Usage(text_out=10**9)
+        await scene.time_passes(1.0)
+        assert scene.session.told == []
+        [changed] = scene.watcher.of(ev.CostChanged)
+        assert (changed.bill.total, changed.bill.known) == (None, 0)
 
 
 async def test_a_farewell_that_is_longer_than_the_safety_net_is_heard():

@@ -1,5 +1,6 @@
 import json
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -7,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.calls import events as ev
+from gateway.calls.cost import Bill, Line
 from gateway.calls.record import CallRecord, heard_part, plain
-from providers.types import PCMU
+from providers.types import PCMU, Usage
 
 CALL = "c-1"
 
@@ -238,3 +240,51 @@ def test_every_key_of_the_record_is_in_the_documentation():
     page = (Path(__file__).parents[3] / "docs" / "observability.md").read_text(encoding="utf-8")
 
     assert [key for key in record() if key != "version" and f"`{key}`" not in page] == []
+
+
+def test_it_says_what_the_call_cost_and_how_that_comes_about():
+    lines = (
+        Line("openai", "rt", Usage(audio_in=10, text_out=3), Decimal("0.01234567"), Decimal("0.01234567")),
+        Line("openai", "scribe", Usage(seconds=61.23456), Decimal("0.0173"), Decimal("0.0173")),
+    )
+    found = record(
+        ev.CostChanged(CALL, 1.0, Bill(lines[:1]), lines[:1]),
+        ev.CostChanged(CALL, 2.0, Bill(lines), lines[1:]),
+    )["cost"]
+
+    assert (found["usd"], found["known_usd"]) == (0.029646, 0.029646)
+    assert [(model["provider"], model["model"], model["usd"]) for model in found["models"]] == [
+        ("openai", "rt", 0.012346),
+        ("openai", "scribe", 0.0173),
+    ]
+    tokens = found["models"][0]["tokens"]
+    assert {kind: count for kind, count in tokens.items() if count} == {"audio_in": 10, "text_out": 3}
+    assert found["models"][1]["seconds"] == 61.235
+
+
+def test_an_unknown_cost_is_null_and_never_zero():
+    assert record()["cost"] == {"usd": None, "known_usd": 0.0, "models": []}
+    lines = (
+        Line("openai", "rt", Usage(audio_in=10), Decimal("0.5"), Decimal("0.5")),
+        Line("openai", "new", Usage(audio_in=10), Decimal(0), None),
+    )
+    found = record(ev.CostChanged(CALL, 1.0, Bill(lines), lines))["cost"]
+    assert (found["usd"], found["known_usd"], found["models"][1]["usd"]) == (None, 0.5, None)
+
+
+def test_it_says_when_a_limit_was_near_and_reached():
+    found = record(
+        ev.LimitTold(CALL, 8.0, "cost_limit", reached=False, used=0.8, allowed=1.0),
+        ev.LimitTold(CALL, 9.5, "cost_limit", reached=True, used=1.01, allowed=1.0),
+    )["limits"]
+    assert found == [
+        {"at": 8.0, "limit": "cost_limit", "reached": False, "used": 0.8, "allowed": 1.0},
+        {"at": 9.5, "limit": "cost_limit", "reached": True, "used": 1.01, "allowed": 1.0},
+    ]
+
+
+def test_the_bill_is_kept_also_of_a_call_that_has_more_to_tell_than_fits():
+    lines = (Line("openai", "rt", Usage(audio_in=10), Decimal("0.5"), Decimal("0.5")),)
+    noise = [ev.DtmfHeard(CALL, 1.0, "1")] * 10_001
+    found = record(*noise, ev.CostChanged(CALL, 2.0, Bill(lines), lines))
+    assert (found["cost"]["usd"], found["left_out"]) == (0.5, 1)

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from providers.fakes.director import Director
+from providers.fakes.openai_billing import Read
 from providers.fakes.openai_check import check_server_event
 from providers.fakes.openai_conversation import Conversation
 from providers.fakes.openai_outbox import Outbox
@@ -49,7 +50,7 @@ def play(seconds, *, late=0, stray=0, aside=False):
         format=PCMU,
         beats=perform(Director(SCRIPT, "").react(), PCMU, Pace(), arguments_for=0.2),
         ending=COMPLETED,
-        usage_in=(1, 1),
+        read=Read(1, 1),
         audio_sent=lambda ms: None,
         late_deltas=late,
         stray_deltas=stray,

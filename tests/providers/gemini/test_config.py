@@ -6,7 +6,6 @@ import pytest
 from google.genai import Client, _common, _live_converters
 
 from providers.gemini import build_gemini_session_config
-from providers.gemini.config import VOICES
 from providers.types import PCMU, SessionSetup
 from tools.types import AgentToolDefinition
 
@@ -54,7 +53,3 @@ def test_what_live_does_not_have_is_left_out(token: str) -> None:
 @pytest.mark.parametrize("voice", ["marin", "kore", "", None])
 def test_a_voice_of_another_vendor_is_left_to_the_default(voice: str | None) -> None:
     assert "speechConfig" not in wire(voice=voice)["generationConfig"]
-
-
-def test_there_are_thirty_voices() -> None:
-    assert len(VOICES) == 30

@@ -38,7 +38,7 @@ from providers.openai.messages import (
     TurnCommitted,
     UpdateSession,
 )
-from providers.types import PCM16_24K, PCMA, PCMU, ResponseStatus
+from providers.types import PCM16_24K, PCMA, PCMU, ResponseStatus, Usage
 from tests.providers.openai.transcripts import NAMES, frames, server_events
 
 
@@ -164,25 +164,16 @@ def test_a_recorded_turn_is_read_in_order() -> None:
     assert (created.input, created.output, created.expires_at) == (PCM16_24K, PCM16_24K, 1796022000.0)
     assert (updated.input, updated.output, updated.tools) == (PCMU, PCMU, frozenset({"get_weather"}))
     assert messages[10] == AudioReceived("resp_1", "item_a1", b"\xff\xff\xff\xff")
-    assert messages[12] == CallerTextReceived("item_u1", "Hi there", final=True)
+    used = Usage(audio_in=13, text_out=9)
+    assert messages[12] == CallerTextReceived("item_u1", "Hi there", final=True, usage=used)
     assert messages[14] == AgentTextReceived("item_a1", "Hello, how can I help?", final=True)
 
 
-def test_usage_is_flattened_to_counts() -> None:
+def test_usage_is_read_by_kind_and_cached_tokens_stand_apart() -> None:
     done = wire.decode(frames("turn")[-2])
     assert isinstance(done, ResponseFinished)
     assert done.status is ResponseStatus.COMPLETED
-    assert done.usage == {
-        "total_tokens": 253,
-        "input_tokens": 132,
-        "output_tokens": 121,
-        "input_text_tokens": 119,
-        "input_audio_tokens": 13,
-        "input_image_tokens": 0,
-        "input_cached_tokens": 64,
-        "output_text_tokens": 30,
-        "output_audio_tokens": 91,
-    }
+    assert done.usage == Usage(text_in=55, audio_in=13, cached_text_in=64, text_out=30, audio_out=91)
 
 
 def test_a_function_call_is_read_with_its_status() -> None:
