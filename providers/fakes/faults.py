@@ -79,6 +79,8 @@ SERVED: Mapping[Service, frozenset[str]] = {
         "refuse_resume", "no_handles",
     },
 }  # fmt: skip
+HANDSHAKE = frozenset({"status", "late_handshake", "no_pong", "late_pong", "slow_reader"})
+"""Those of the connection, which a session that begins on it cannot bring any more."""
 _AT = frozenset({
     "close", "stall", "expire", "error", "unknown_event", "garbage", "phantom_interrupted", "go_away",
 })  # fmt: skip

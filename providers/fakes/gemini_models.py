@@ -4,6 +4,7 @@ What each Gemini Live model of the service takes, as a table. No I/O.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -85,6 +86,11 @@ VOICES = frozenset({
     "Pulcherrima", "Vindemiatrix", "Sulafat",
 })  # fmt: skip
 
+_NAMES = {
+    Backend.STUDIO: re.compile(r"models/[^/]+"),
+    Backend.VERTEX: re.compile(r"(?:projects/[^/]+/locations/[^/]+/)?publishers/google/models/[^/]+"),
+}
+
 NATIVE_TOOLS = frozenset({"googleSearch"})
 """Tools of the service itself that Live has; any other closes the connection."""
 
@@ -96,8 +102,7 @@ def bare_name(name: str) -> str:
 
 def find_model(name: str, backend: Backend) -> Model | None:
     """Return the model that a set-up names, if this service has it under such a name."""
-    prefixes = ("models/",) if backend is Backend.STUDIO else ("publishers/google/models/",)
-    if "/" not in name or not name.endswith(tuple(f"{prefix}{bare_name(name)}" for prefix in prefixes)):
+    if not _NAMES[backend].fullmatch(name):
         return None
     model = MODELS.get(bare_name(name))
     return model if model and backend in model.backends else None

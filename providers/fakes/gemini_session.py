@@ -18,7 +18,7 @@ import orjson
 from providers.fakes import gemini_wire as wire
 from providers.fakes.agenda import Agenda
 from providers.fakes.director import CallerSpoke, Director, TextArrived, ToolAnswered
-from providers.fakes.faults import Fault, FaultError, Faults, Service, parse_faults
+from providers.fakes.faults import HANDSHAKE, Fault, FaultError, Faults, Service, parse_faults
 from providers.fakes.gemini_conversation import Conversation, Link, OpenCall, Resumptions, Scheduling
 from providers.fakes.gemini_ear import Ear
 from providers.fakes.gemini_models import Backend, Behavior
@@ -172,10 +172,7 @@ class LiveSession:
         if self._options.refusal:
             raise self._options.refusal
         name, _, suffix = str(body.get("model", "")).partition("~")
-        try:
-            self.faults = self.faults + parse_faults(suffix, Service.GEMINI)
-        except FaultError as error:
-            raise Refused(1007, str(error)) from error
+        self.faults = self.faults + _faults_of(suffix)
         setup = read_setup({**body, "model": name}, self._options.backend)
         conversation = self._resumed(setup, now)
         self._context = Context(
@@ -414,6 +411,18 @@ class LiveSession:
                 self._mouth.interrupt(now, phantom=True)
             case _:
                 self._go_away(fault.number, now)
+
+
+def _faults_of(suffix: str) -> Faults:
+    """Return the faults behind the name of a model."""
+    try:
+        faults = parse_faults(suffix, Service.GEMINI)
+    except FaultError as error:
+        raise Refused(1007, str(error)) from error
+    late = [fault.name for fault in faults.all if fault.name in HANDSHAKE]
+    if late:
+        raise Refused(1007, f"{late[0]} is of the handshake; write it in the query or in X-Fake-Fault")
+    return faults
 
 
 def _scheduling(call: OpenCall, answer: JsonView) -> Scheduling:

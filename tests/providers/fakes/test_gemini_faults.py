@@ -283,7 +283,8 @@ def test_the_name_of_the_model_may_bring_faults():
     line.say("Greet the caller.")
     assert line.all("turnCompleteReason") == ["RESPONSE_REJECTED"]
     assert line.session.setup.name == "gemini-3.8-live"
-    assert dial("", model="models/gemini-3.8-live~rejcted").session.closing.code == 1007
+    for bad in ("rejcted", "rate_limits", "slow_reader"):
+        assert dial("", model=f"models/gemini-3.8-live~{bad}").session.closing.code == 1007
 
 
 def test_a_fault_of_another_server_is_refused():
