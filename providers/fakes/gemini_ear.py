@@ -95,7 +95,6 @@ class Ear:
         self._signal("ACTIVITY_END", "VAD_SIGNAL_TYPE_EOS", at_ms)
         self._context.conversation.tokens.audio += (at_ms - self._began_ms) * wire.TOKENS_PER_SECOND // 1000
         words = self._listener.turn_ended(now)
-        self._context.conversation.add("user", words, spoken=True)
         if self._context.setup.hears_words:
             self._transcribe(words, now)
 

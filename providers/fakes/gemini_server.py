@@ -34,7 +34,7 @@ from collections import deque
 from pathlib import Path
 from types import TracebackType
 from typing import Self
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
 from websockets.asyncio.server import Server, ServerConnection, serve
 from websockets.http11 import Request, Response
@@ -50,12 +50,10 @@ from providers.fakes.pump import Pump, hold_pongs, now
 from providers.fakes.script import DEFAULT_SCRIPT, Connect, Script, load_script
 
 _STUDIO = re.compile(
-    r"/{1,2}ws/google\.ai\.generativelanguage\.(?P<version>v1beta|v1alpha)\.GenerativeService\."
+    r"/+ws/google\.ai\.generativelanguage\.(?P<version>v1beta|v1alpha)\.GenerativeService\."
     r"BidiGenerateContent(?P<constrained>Constrained)?"
 )
-_VERTEX = re.compile(
-    r"/{1,2}ws/google\.cloud\.aiplatform\.(?:v1beta1|v1)\.LlmBidiService/BidiGenerateContent"
-)
+_VERTEX = re.compile(r"/+ws/google\.cloud\.aiplatform\.(?:v1beta1|v1)\.LlmBidiService/BidiGenerateContent")
 _KEEP_SECONDS = {Backend.STUDIO: 2 * 3600.0, Backend.VERTEX: 24 * 3600.0}
 UNREGISTERED = (
     "Method doesn't allow unregistered callers (callers without established identity). Please use API Key."
@@ -184,7 +182,7 @@ class GeminiFakeServer:
             return int(fault.number)
         if self.script.connect is Connect.REFUSE:
             return 503
-        path = urlsplit(request.path).path
+        path, _ = _target(request)
         studio = _STUDIO.fullmatch(path)
         if studio:
             # Tokens are for the constrained method of v1alpha alone.
@@ -212,7 +210,7 @@ class GeminiFakeServer:
         return Refused(1007, BAD_KEY) if wrong or self.script.connect is Connect.REJECT_KEY else None
 
     def _faults_of(self, request: Request) -> Faults:
-        query = parse_qs(urlsplit(request.path).query)
+        _, query = _target(request)
         own = [*query.get("fault", []), request.headers.get("X-Fake-Fault", "")]
         return self.faults + parse_faults(",".join(own), Service.GEMINI)
 
@@ -220,7 +218,7 @@ class GeminiFakeServer:
         request = connection.request
         assert request is not None
         faults = self._faults_of(request)
-        backend = Backend.VERTEX if _VERTEX.fullmatch(urlsplit(request.path).path) else Backend.STUDIO
+        backend = Backend.VERTEX if _VERTEX.fullmatch(_target(request)[0]) else Backend.STUDIO
         connection_seconds, warning_seconds, audio_seconds = self._seconds
         options = Options(
             script=self.script,
@@ -246,12 +244,17 @@ class GeminiFakeServer:
             session.disconnected()
 
 
+def _target(request: Request) -> tuple[str, dict[str, list[str]]]:
+    """Return the path and the query. Clients whose address ends in a slash begin the path with two."""
+    path, _, query = request.path.partition("?")
+    return path, parse_qs(query)
+
+
 def _credential(request: Request) -> str:
     """Return the key or token, from wherever the service takes it."""
-    path = urlsplit(request.path)
+    path, query = _target(request)
     scheme, _, token = request.headers.get("Authorization", "").partition(" ")
-    query = parse_qs(path.query)
-    studio = _STUDIO.fullmatch(path.path)
+    studio = _STUDIO.fullmatch(path)
     if studio and studio["constrained"]:
         given = token if scheme == "Token" else query.get("access_token", [""])[0]
         return given if given.startswith("auth_tokens/") else ""

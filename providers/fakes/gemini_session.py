@@ -327,6 +327,7 @@ class LiveSession:
         director = self.conversation.director
         words = director.transcript(barged_in=self._barged_in)
         director.notice(CallerSpoke(self._barged_in))
+        self.conversation.add("user", words, spoken=True)
         self._barged_in = False
         self._owe(now)
         return words

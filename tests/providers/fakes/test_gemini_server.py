@@ -328,6 +328,7 @@ async def test_a_token_needs_the_constrained_method(tmp_path):
         (STUDIO, KEY),
         (ALPHA, KEY),
         (f"{STUDIO}?key=any", {}),
+        (f"/{STUDIO}?key=any", {}),  # as Google's JavaScript client does it
         (STUDIO, {"Authorization": "Bearer any"}),
         (f"{ALPHA}Constrained", {"Authorization": "Token auth_tokens/any"}),
         (f"{ALPHA}Constrained?access_token=auth_tokens/any", {}),
