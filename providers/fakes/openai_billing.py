@@ -58,8 +58,8 @@ def text_tokens(text: str) -> int:
 
 
 def transcription(model: str, audio_ms: int, text: str) -> Json:
-    """Return the usage of one transcript: the gpt-4o family is billed by tokens, others by length."""
-    if not model.startswith("gpt-4o"):
+    """Return the usage of one transcript: by length for the whisper models, by tokens for all others."""
+    if "whisper" in model:
         return {"type": "duration", "seconds": audio_ms / 1000}
     heard, written = _up(audio_ms, CALLER_MS_PER_TOKEN), text_tokens(text)
     return {

@@ -12,6 +12,8 @@ from collections.abc import Mapping
 
 from providers.types import Usage
 
+_CALLER_TOKENS_A_SECOND = 10
+"""The caller's audio has a token for 100 ms (developers.openai.com/api/docs/guides/realtime-costs)."""
 _KEYS = 64
 """Events that are remembered, so that a repeated one is counted once."""
 
@@ -22,7 +24,8 @@ def read(usage: Mapping[str, object], *, speaks: bool = True) -> Usage:
 
     Tokens whose kind is not told are taken for the dearer kind, audio, and cached ones for the kind that
     saves the least, text: a limit on the cost of a call then errs on the safe side. A model that does not
-    speak (``speaks=False``: it writes down the caller) makes text.
+    speak (``speaks=False``: it writes down the caller) makes text; it may be paid by the minute and tell of
+    tokens only, so its seconds are made of them.
     """
     heard, said = _mapping(usage, "input_token_details"), _mapping(usage, "output_token_details")
     text_in, text_out = _count(heard, "text_tokens"), _count(said, "text_tokens")
@@ -37,7 +40,7 @@ def read(usage: Mapping[str, object], *, speaks: bool = True) -> Usage:
         cached_audio_in=cached_audio,
         text_out=text_out + (0 if speaks else rest),
         audio_out=_count(said, "audio_tokens") + (rest if speaks else 0),
-        seconds=_seconds(usage),
+        seconds=_seconds(usage) or (0.0 if speaks else audio_in / _CALLER_TOKENS_A_SECOND),
     )
 
 

@@ -89,9 +89,9 @@ def tokens(session: RealtimeSession) -> dict[str, int]:
 
 
 def seconds(session: RealtimeSession) -> Decimal:
-    """Sum the audio that the fake billed for its transcripts."""
+    """Sum the audio that the fake billed for its transcripts: ten tokens are a second."""
     done = sent(session, "conversation.item.input_audio_transcription.completed")
-    return sum((Decimal(str(event["usage"]["seconds"])) for event in done), Decimal(0))
+    return Decimal(sum(event["usage"]["input_token_details"]["audio_tokens"] for event in done)) / 10
 
 
 def cost(session: RealtimeSession, dollars: dict[str, str] = DOLLARS) -> Decimal:

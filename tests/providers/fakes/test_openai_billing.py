@@ -55,6 +55,6 @@ def test_a_truncated_item_costs_what_is_left_of_it():
 
 
 def test_transcripts_are_billed_by_tokens_or_by_length():
-    tokens = transcription("gpt-4o-transcribe", 1250, "Hi there")
+    tokens = transcription("gpt-live-transcribe", 1250, "Hi there")
     assert (tokens["type"], tokens["input_tokens"], tokens["output_tokens"]) == ("tokens", 13, 2)
-    assert transcription("gpt-live-transcribe", 1250, "Hi there") == {"type": "duration", "seconds": 1.25}
+    assert transcription("gpt-realtime-whisper", 1250, "Hi there") == {"type": "duration", "seconds": 1.25}

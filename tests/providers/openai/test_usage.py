@@ -54,7 +54,7 @@ def test_a_transcriber_writes_text():
         "output_tokens": 9,
         "input_token_details": {"audio_tokens": 13},
     }
-    assert usage.read(written, speaks=False) == Usage(audio_in=13, text_out=9)
+    assert usage.read(written, speaks=False) == Usage(audio_in=13, text_out=9, seconds=1.3)
 
 
 def test_a_transcriber_that_is_paid_by_length_has_seconds():

@@ -164,7 +164,7 @@ def test_a_recorded_turn_is_read_in_order() -> None:
     assert (created.input, created.output, created.expires_at) == (PCM16_24K, PCM16_24K, 1796022000.0)
     assert (updated.input, updated.output, updated.tools) == (PCMU, PCMU, frozenset({"get_weather"}))
     assert messages[10] == AudioReceived("resp_1", "item_a1", b"\xff\xff\xff\xff")
-    used = Usage(audio_in=13, text_out=9)
+    used = Usage(audio_in=13, text_out=9, seconds=1.3)
     assert messages[12] == CallerTextReceived("item_u1", "Hi there", final=True, usage=used)
     assert messages[14] == AgentTextReceived("item_a1", "Hello, how can I help?", final=True)
 
