@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import (
@@ -47,13 +46,11 @@ from config.fields import (
 )
 from config.prices import Amount, PriceTable
 from config.providers import ProviderSettings, kind_by_name
+from config.recovery import AgentRecovery
 from config.server import ServerSettings
 from config.transfers import AgentTransfer
 from config.trunks import TrunkSettings
 from config.voices import AgentVoice
-
-SHIPPED_APOLOGY = Path(__file__).parent / "prompts" / "apology.wav"
-"""Said to a caller whose session was lost in mid-call, where the agent has no recording of its own."""
 
 
 class OrganizationSettings(Section):
@@ -183,7 +180,7 @@ class AgentSettings(Section):
     """One voice agent."""
 
     providers: Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(_each_once)]
-    """Names of providers, tried in this order when a call is set up."""
+    """Names of providers, tried in this order when a call is set up, and when one fails in mid-call."""
     voice: AgentVoice = None
     """A voice by the provider's name for it, or {PROVIDER: NAME} for each; null for the default."""
     language: Language | None = None
@@ -200,8 +197,10 @@ class AgentSettings(Section):
     """When no provider can be reached: reject, {say: FILE}, {transfer: NUMBER}, or both."""
     transfer: AgentTransfer = AgentTransfer()
     """How its callers are handed over to people."""
-    apology: AudioFile = Field(default=SHIPPED_APOLOGY, json_schema_extra={"default": "(shipped)"})
-    """Recording for a caller whose session is lost in mid-call."""
+    apology: AudioFile | None = None
+    """Recording for a caller whose model fails for good; null takes the shipped one by language."""
+    recovery: AgentRecovery = AgentRecovery()
+    """What is done in mid-call when a session fails, before that."""
     limits: CallLimits = CallLimits()
     """What one call may use."""
 

@@ -24,6 +24,7 @@ from config.fields import (
     empty,
     invalid,
 )
+from config.recovery import BreakerSettings
 
 _LISTEN_SCHEMA = WithJsonSchema({"type": "string", "examples": ["udp:0.0.0.0:5060", "tls:[::]:5061"]})
 _HTTP_LISTEN_SCHEMA = WithJsonSchema({"type": "string", "examples": ["127.0.0.1:8080", "[::1]:8080"]})
@@ -200,6 +201,8 @@ class ServerSettings(Section):
     """Name servers for SIP (NAPTR, SRV and addresses), as address:port; none takes the system's."""
     drain_s: Annotated[Number, Field(ge=0, le=86_400)] = 600.0
     """How long SIGTERM waits for running calls before it ends them."""
+    breaker: BreakerSettings = BreakerSettings()
+    """When a provider that fails is left alone for a while."""
     loop: Literal["uvloop", "asyncio"] = Field(
         default_factory=default_loop, json_schema_extra={"default": "uvloop"}
     )

@@ -19,6 +19,9 @@ class ProviderError(Exception):
         code: The provider's own code where there is one (``invalid_api_key``, ``1011``).
     """
 
+    final = False
+    """Whether another try at the same provider is useless."""
+
     def __init__(self, message: str, *, code: str = "") -> None:
         super().__init__(message)
         self.code = code
@@ -31,6 +34,20 @@ class ProviderUnavailable(ProviderError):
 class ProviderRejected(ProviderError):
     """The provider refuses what we asked; trying again does not help."""
 
+    final = True
+
 
 class SessionLost(ProviderError):
-    """A session that was open is gone."""
+    """
+    A session that was open is gone.
+
+    Args:
+        message: As above.
+        code: As above.
+        final: Whether another session of this provider would be lost for the same reason: a key that was
+            revoked, an account without money. A broken connection and a session that grew too old are not.
+    """
+
+    def __init__(self, message: str, *, code: str = "", final: bool = False) -> None:
+        super().__init__(message, code=code)
+        self.final = final

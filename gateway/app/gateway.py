@@ -51,9 +51,10 @@ from gateway.sip.settings import SessionTerms, UaSettings
 from gateway.sip.timers import Timers
 from gateway.sip.ua import UserAgent
 from gateway.store.memory import LogAudit, MemoryLedger
-from gateway.telemetry.metrics import Metrics, TrunkFigures
+from gateway.telemetry.metrics import Metrics, ProviderFigures, TrunkFigures
 from gateway.web.app import create_app
 from gateway.web.server import WebServer
+from providers.failover import Failover
 from providers.fakes.script import ScriptError
 from tools import ToolBuilders
 from tools.ports import PortError
@@ -91,6 +92,8 @@ class Gateway:
         ports = settings.server.sip.rtp_ports
         self.pool = PortPool(ports.first, ports.last)
         self._providers = ProviderPool()
+        self.failover = Failover(settings.server.breaker)
+        self._known = settings.providers
         # A look-up service's session cookie must not travel from one caller to the next.
         no_cookies = CookieJar(DefaultCookiePolicy(allowed_domains=[]))
         self._http = httpx2.AsyncClient(trust_env=False, cookies=no_cookies)
@@ -126,6 +129,7 @@ class Gateway:
             audit=LogAudit(log.info),
             ledger=MemoryLedger(),
             dialler=self.dialler,
+            failover=self.failover,
         )
         self.switchboard = Switchboard(self._plans(settings), self._admission(settings), services)
         self.web = WebServer(create_app(self, self.metrics), settings.server.http.listen)
@@ -157,6 +161,7 @@ class Gateway:
             sip_dropped=lambda: self.line.endpoint.dropped,
         )
         self.metrics.watch_trunks(self._trunk_figures)
+        self.metrics.watch_providers(self._provider_figures)
 
     def trunks(self) -> list[dict[str, object]]:
         """Return what is known of each trunk, without secrets."""
@@ -167,6 +172,14 @@ class Gateway:
             TrunkFigures(status.name, self.switchboard.calls_on(status.name), *figures_of(status))
             for status in self.registrar.statuses
         ]
+
+    def providers(self) -> dict[str, str]:
+        """Return the state of each provider's breaker; of none that was never tried."""
+        return {name: state.value for name, state in self.failover.states(self.clock()).items()}
+
+    def _provider_figures(self) -> list[ProviderFigures]:
+        failures = self.failover.failures()
+        return [ProviderFigures(name, state, failures[name]) for name, state in self.providers().items()]
 
     def unready(self) -> list[str]:
         """Say why no new call should be sent here."""
@@ -330,6 +343,8 @@ class Gateway:
 
     def _plans(self, settings: Settings) -> Router[Plan]:
         self._sources = ConfigSources(settings, self._http)
+        known, self._known = self._known, settings.providers
+        self.failover.keep(name for name, entry in settings.providers.items() if known.get(name) == entry)
         return make_plans(settings, self._providers.use(settings), ToolBuilders(self._sources))
 
 

@@ -2,7 +2,8 @@
 The conversation of one answered call: two pumps, the tool calls, and the one terminal action.
 
 Everything runs in one task group; :meth:`Bridge.run` returns when the line is gone and nothing of
-the call is left running.
+the call is left running. Sessions with the model come and go meanwhile (:mod:`gateway.calls.recovery`); line,
+ledger, transcript and tools stay.
 """
 
 from __future__ import annotations
@@ -10,17 +11,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 import structlog
 
+from config.recovery import AgentRecovery
 from gateway.calls import events as ev
 from gateway.calls.budget import Budget
 from gateway.calls.conversation import Conversation
 from gateway.calls.dtmf import DtmfCollector
 from gateway.calls.ending import Ending, OwnEnd
 from gateway.calls.limits import GoodbyeMissing, Limit, LimitEvent, LimitNear, LimitReached
+from gateway.calls.model import LiveModel
+from gateway.calls.opening import Opener, OpenSession
+from gateway.calls.recovery import Recovery, Rung, Situation
 from gateway.calls.report import Report
+from gateway.calls.rounds import ToolRounds
+from gateway.calls.voice import AgentVoice
 from gateway.legs.base import (
     CallLeg,
     Cleared,
@@ -32,7 +38,6 @@ from gateway.legs.base import (
     MediaResumed,
     TransferRequested,
 )
-from gateway.media.convert import converter
 from providers.base import ProviderSession
 from providers.errors import SessionLost
 from providers.types import (
@@ -52,8 +57,7 @@ from providers.types import (
     ToolCallsCancelled,
     ToolCallsRequested,
 )
-from tools.dispatcher import Batch
-from tools.types import ToolCall, ToolResult, ToolStatus, TransferRequest
+from tools.types import EndRequest
 
 log = structlog.get_logger(__name__)
 
@@ -63,34 +67,37 @@ MEDIA_AGAIN_S = 10.0
 """How long after a transfer that failed, at most, a line without packets is noticed."""
 
 
-class Tools(Protocol):
-    """What the bridge asks of the dispatcher."""
-
-    async def run(self, calls: tuple[ToolCall, ...]) -> Batch: ...
-
-
 @dataclass(frozen=True, slots=True)
 class BridgeSettings:
     """
-    What an agent's configuration says about its conversations.
+    What an agent's configuration says about its conversations. Recordings are in the line's format.
 
     Args:
         greeting: How the model shall open the call; ``None`` lets the caller speak first.
-        apology: Audio in the line's format for a session that was lost.
+        recovery: What is done when a session is lost.
+        moment: Bridges the pause meanwhile.
+        apology: For a call that cannot go on.
+        fallback: Whom the caller of such a call is transferred to; ``None`` hangs up after the apology.
+        connecting: Said before that transfer.
     """
 
     greeting: str | None
+    recovery: AgentRecovery
+    moment: bytes
     apology: bytes
+    fallback: str | None
+    connecting: bytes
 
 
 class Bridge:
     """
-    Join a leg and a session.
+    Join a leg and a model.
 
     Args:
         leg: Answered.
-        session: Configured.
-        tools: The call's dispatcher.
+        model: With its first session.
+        opener: Opens others.
+        rounds: Runs the tools.
         talk: The state that both directions share.
         ending: Carries out the terminal action.
         budget: Says when the call has lasted or cost enough.
@@ -102,8 +109,9 @@ class Bridge:
         self,
         *,
         leg: CallLeg,
-        session: ProviderSession,
-        tools: Tools,
+        model: LiveModel,
+        opener: Opener,
+        rounds: ToolRounds,
         talk: Conversation,
         ending: Ending,
         budget: Budget,
@@ -112,36 +120,38 @@ class Bridge:
         clock: Callable[[], float],
     ) -> None:
         self._leg = leg
-        self._voice = leg
-        """Where the agent is heard: the caller's line, or that of a colleague who is asked."""
         self._listening: asyncio.Task[None] | None = None
         """Brings the colleague's voice to the model."""
-        self._session = session
-        self._tools = tools
+        self._model = model
+        self._rounds = rounds
         self._talk = talk
         self._ending = ending
         self._budget = budget
         self._settings = settings
         self._report = report
         self._clock = clock
-        self._to_model = converter(leg.format, session.input)
-        self._to_line = converter(session.output, leg.format)
-        self._speaking = ""
+        self._voice = AgentVoice(leg, model.output, talk, report, model.history)
+        self._pump: asyncio.Task[None] | None = None
+        """Brings what the present session says to the line."""
         self._over = asyncio.Event()
         self._media_lost = asyncio.Event()
         self._hung_up = HungUp(by_caller=False, reason="local")
         self._digits = DtmfCollector()
         self._running: set[asyncio.Task[None]] = set()
         """Tools and keys that are on their way to the model."""
-        self._lost: SessionLost | None = None
+        self._recovery = Recovery(
+            model=model,
+            opener=opener,
+            stage=self,
+            settings=settings.recovery,
+            moment=settings.moment,
+            bytes_per_ms=leg.format.bytes_per_ms,
+            report=report,
+            clock=clock,
+        )
         self._limit = Limit.DURATION
         """Why the agent was asked to say goodbye, once it was."""
         ending.speaks_with(self)
-
-    @property
-    def lost(self) -> SessionLost | None:
-        """Why the session was lost, where it was."""
-        return self._lost
 
     async def run(self) -> HungUp:
         """
@@ -155,24 +165,24 @@ class Bridge:
             self._group = group
             tasks = [
                 group.create_task(self._caller_to_model(), name=f"{name} caller->model"),
-                group.create_task(self._model_to_caller(), name=f"{name} model->caller"),
                 group.create_task(self._line_events(), name=f"{name} line"),
                 group.create_task(self._lost_media(), name=f"{name} media"),
+                group.create_task(self._recovery.run(), name=f"{name} recovery"),
                 group.create_task(self._budget.run(self._obey), name=f"{name} budget"),
             ]
+            self._follow(self._model.session)
             ending = group.create_task(self._end(), name=f"{name} ending")
             if self._settings.greeting is not None:
-                await self._session.respond(instructions=self._settings.greeting)
+                await self._model.respond(instructions=self._settings.greeting)
             await self._over.wait()
             if self._running:
                 await asyncio.wait(self._running, timeout=TOOL_GRACE_S)
             if self._ending.redirecting:  # a trunk that took the caller over may just hang up
                 await asyncio.wait({ending}, timeout=TOOL_GRACE_S)
-            for task in [*tasks, ending, *self._running]:
-                task.cancel()
-            if self._listening is not None:
-                self._listening.cancel()
-        self._tell(cut=True)
+            for task in [*tasks, ending, *self._running, self._pump, self._listening]:
+                if task is not None:
+                    task.cancel()
+        self._voice.tell(cut=True)
         return self._hung_up
 
     async def _end(self) -> None:
@@ -183,12 +193,11 @@ class Bridge:
     # Caller to model.
 
     async def _caller_to_model(self) -> None:
-        send, convert = self._session.send_audio, self._to_model.convert
-        ending, report = self._ending, self._report
+        hear, ending, report = self._model.hear, self._ending, self._report
         async for frame in self._leg.frames():
             report.caller_audio(frame.audio)
             if not ending.redirecting:
-                await send(convert(frame.audio))
+                await hear(frame.audio)
 
     async def _line_events(self) -> None:
         async for event in self._leg.events():
@@ -234,48 +243,52 @@ class Bridge:
         if self._talk.policy.pending is None:
             self._talk.caller_paused(now=self._clock())
             await self._barge_in()
-            await self._session.send_text(f"DTMF {digits} pressed")
-            await self._session.respond()
+            await self._model.send_text(f"DTMF {digits} pressed")
+            await self._model.respond()
 
     # Model to caller.
 
-    async def _model_to_caller(self) -> None:
+    def _follow(self, session: ProviderSession) -> None:
+        """Listen to this session, and to no other."""
+        if self._pump is not None:
+            self._pump.cancel()
+        name = f"{self._leg.info.id[:8]} model->caller"
+        self._pump = self._group.create_task(self._model_to_caller(session), name=name)
+
+    async def _model_to_caller(self, session: ProviderSession) -> None:
+        renamed = self._model.renamed
         try:
-            async for event in self._session:
-                if type(event) is AudioDelta:
-                    self._audio(event)
+            async for event in session:
+                known = renamed(event)
+                if type(known) is AudioDelta:
+                    self._audio(known)
                 else:
-                    await self._handle(event)
+                    await self._handle(known)
         except SessionLost as error:
-            self._lost = error
             log.error("provider.session_lost", code=error.code, error=str(error))  # noqa: TRY400 - foreseen
-            if self._running:  # perhaps one of them ends the call as it was meant to end
-                await asyncio.wait(self._running, timeout=TOOL_GRACE_S)
-            self._apologise("session_lost")
+            self._ending.caller_paused()  # whoever told us that the caller speaks tells us no more
+            self._recovery.lost(error)
 
     def _audio(self, event: AudioDelta) -> None:
         now = self._clock()
-        item_id = event.item_id
-        if self._ending.redirecting and self._voice is self._leg:
+        if self._ending.redirecting and self._voice.is_with_caller:
             return  # the caller hears ringing, or somebody else already
-        if not self._talk.audio(item_id, len(event.audio), now=now):
+        if not self._talk.audio(event.item_id, len(event.audio), now=now):
             return
-        if item_id != self._speaking:
-            if self._speaking:
-                self._voice.finish(self._speaking)
-            self._speaking = item_id
+        if self._recovery.waits_for_speech:
+            self._recovery.spoke()
         latency = self._talk.response_latency(now=now)
         if latency is not None:
             self._report(ev.FirstAudio, round(latency * 1000))
-        self._voice.play(self._to_line.convert(event.audio), item_id=item_id)
+        self._voice.play(event.item_id, event.audio)
 
     async def _handle(self, event: ProviderEvent) -> None:
         match event:
             case AudioDone():
-                self._talk.complete(event.item_id)
                 self._voice.finish(event.item_id)
-                self._group.create_task(self._settle(), name=f"{self._leg.info.id[:8]} {event.item_id}")
+                self._group.create_task(self._voice.settle(), name=f"{self._leg.info.id[:8]} {event.item_id}")
             case SpeechStarted():
+                self._model.caller_started()
                 self._talk.caller_started()
                 self._ending.caller_started()
                 self._report(ev.CallerSpeech, started=True)
@@ -287,23 +300,23 @@ class Bridge:
                 await self._barge_in()
             case CallerTranscript():
                 if event.final:
-                    party = "caller" if self._voice is self._leg else "colleague"
-                    self._report(ev.CallerSaid, event.item_id, event.text, party, event.partial)
+                    self._report(ev.CallerSaid, event.item_id, event.text, self._voice.party, event.partial)
                 elif not event.text:
                     self._report(ev.CallerTurn, event.item_id)
             case AgentTranscript():
                 self._talk.text(event.item_id, event.text, final=event.final, now=self._clock())
             case ToolCallsRequested():
                 if not self._over.is_set():  # nothing is begun for a caller who has hung up
-                    self._start(self._answer(event), "tools")
+                    self._start(self._rounds.answer(event, over=self._over), "tools")
             case ResponseDone():
                 self._response_done(event)
             case ProviderWarning():
                 log.warning("provider.warning", code=event.code, message=event.message)
-                if event.code == NO_ANSWER:
-                    self._apologise("no_answer")
+                if event.code == NO_ANSWER:  # the session has asked again by itself
+                    self._recovery.request(NO_ANSWER, at_least=Rung.FAIL_OVER)
             case SessionEnding():
                 log.info("provider.session_ending", after_s=event.after)
+                self._recovery.session_ending(event.after)
             case ToolCallsCancelled() | AudioDelta():
                 pass  # begun tools finish, their answers are ignored by the session; audio has its own way
 
@@ -311,23 +324,14 @@ class Bridge:
         """Stop what is playing and tell the model how much of it was heard."""
         if self._talk.policy.silent:
             return  # the farewell or the announcement is always heard to its end
-        cleared, unfinished = self._silence()
+        cleared, unfinished = self._voice.silence()
         await self._interrupt(cleared, unfinished=unfinished)
         if cleared.dropped_ms > 0:
             self._report(ev.BargedIn, cleared.item_id, cleared.heard_ms, cleared.dropped_ms)
 
-    def _silence(self) -> tuple[Cleared, bool]:
-        """Drop what is queued, and say what was, and whether more of it would have come."""
-        cleared = self._voice.clear()
-        self._to_line = converter(self._session.output, self._voice.format)  # what was cut leaves no tail
-        self._speaking = ""
-        unfinished = self._talk.is_unfinished(cleared.item_id)
-        self._tell(cut=True)
-        return cleared, unfinished
-
     async def _interrupt(self, cleared: Cleared, *, unfinished: bool) -> None:
         if cleared.dropped_ms > 0 or unfinished:
-            await self._session.interrupt(item_id=cleared.item_id, heard_ms=cleared.heard_ms)
+            await self._model.interrupt(item_id=cleared.item_id, heard_ms=cleared.heard_ms)
 
     def _response_done(self, event: ResponseDone) -> None:
         if event.status is ResponseStatus.FAILED:
@@ -336,69 +340,71 @@ class Bridge:
         if event.status is ResponseStatus.COMPLETED and self._talk.said_goodbye:
             self._ending.end(OwnEnd(self._limit))
 
+    # From one session to the next (gateway.calls.recovery.Stage).
+
+    def situation(self) -> Situation:
+        talk, pending = self._talk, self._talk.policy.pending
+        return Situation(
+            unheard_ms=self._voice.unheard_ms,
+            caller_speaks=talk.caller_speaks,
+            reply_due=talk.reply_due(now=self._clock()),
+            tools_run=bool(self._running),
+            silent=talk.policy.silent,
+            terminal=isinstance(pending, EndRequest) or self._over.is_set(),
+        )
+
+    def break_off(self) -> bool:
+        return self._voice.break_off()
+
+    async def go_on_with(self, opened: OpenSession, told: int) -> None:
+        if self._pump is not None:
+            self._pump.cancel()
+        await self._model.resume(opened, told=told)
+        self._talk.take_over(self._model.output.bytes_per_ms)
+        self._ending.caller_paused()
+        self._voice.speak_in(self._model.output)
+        self._budget.follow(opened.provider, opened.session)
+        self._follow(opened.session)
+
+    def fill(self, recording: bytes, item_id: str) -> None:
+        self._voice.line.play(recording, item_id=item_id)
+        self._voice.line.finish(item_id)
+
+    async def give_up(self, reason: str) -> None:
+        if self._running:  # perhaps one of them ends the call as it was meant to end
+            await asyncio.wait(self._running, timeout=TOOL_GRACE_S)
+        settings = self._settings
+        own = OwnEnd(reason, HangupCause.FAILED, settings.apology, settings.fallback, settings.connecting)
+        if self._ending.end(own):
+            self._voice.tell(cut=True)
+
     # A colleague (gateway.calls.warm.Speaker).
 
     async def turn_to(self, colleague: CallLeg, briefing: str) -> None:
-        self._tell(cut=True)
-        self._voice, self._speaking = colleague, ""
-        self._to_line = converter(self._session.output, colleague.format)
+        self._voice.tell(cut=True)
+        self._voice.turn_to(colleague)
+        self._model.listen_to(colleague.format)
         self._talk.policy.consult(True)
         name = f"{self._leg.info.id[:8]} colleague->model"
         self._listening = self._group.create_task(self._hear(colleague), name=name)
-        await self._session.send_text(briefing, role="system")
-        await self._session.respond(tools=False)
+        await self._model.send_text(briefing, role="system")
+        await self._model.respond(tools=False)
 
     async def turn_back(self) -> None:
         self._talk.policy.consult(False)
         if self._listening is not None:
             self._listening.cancel()
             self._listening = None
-        cleared, unfinished = self._silence()
-        self._voice = self._leg
-        self._to_line = converter(self._session.output, self._leg.format)
+        cleared, unfinished = self._voice.silence()
+        self._voice.turn_to(self._leg)
+        self._model.listen_to(self._leg.format)
         self._ending.caller_paused()  # whoever spoke last was the colleague
         await self._interrupt(cleared, unfinished=unfinished)
 
     async def _hear(self, colleague: CallLeg) -> None:
         """Bring the colleague's voice to the model, until it turns back."""
-        convert = converter(colleague.format, self._session.input).convert
         async for frame in colleague.frames():
-            await self._session.send_audio(convert(frame.audio))
-
-    # Tools.
-
-    async def _answer(self, request: ToolCallsRequested) -> None:
-        """Run the calls of one response in parallel, answer all of them, go on once."""
-        for call in request.calls:
-            self._report(ev.ToolCalled, call.call_id, call.name, call.arguments)
-        if self._talk.begin_tools():
-            batch = await self._run_tools(request.calls)
-            tools = True
-        else:
-            batch = Batch(tuple(_too_many(call) for call in request.calls), None)
-            tools = False
-        if batch.terminal is not None:  # first of all: a provider that does not read cannot hold it up
-            if self._talk.policy.consulting:
-                self._ending.decided(accepted=isinstance(batch.terminal, TransferRequest))
-            else:
-                self._ending.begin(batch.terminal)
-        for result in batch.results:
-            self._report(
-                ev.ToolAnswered, result.call_id, result.tool, result.status, result.reason_code, result.data
-            )
-            await self._session.send_tool_result(result)
-        if batch.terminal is None and not self._talk.policy.silent and not self._over.is_set():
-            await self._session.respond(tools=tools)
-
-    async def _run_tools(self, calls: tuple[ToolCall, ...]) -> Batch:
-        try:
-            return await self._tools.run(calls)
-        except asyncio.CancelledError:  # the line is gone, and the grace is over
-            for call in calls:
-                self._report(
-                    ev.ToolAnswered, call.call_id, call.name, ToolStatus.COMPLETION_UNKNOWN, "call_ended"
-                )
-            raise
+            await self._model.hear(frame.audio)
 
     def _start(self, work: Awaitable[None], what: str) -> None:
         task = self._group.create_task(_awaited(work), name=f"{self._leg.info.id[:8]} {what}")
@@ -417,50 +423,13 @@ class Bridge:
                 self._limit = limit
                 if self._talk.policy.pending is None:
                     self._talk.ask_for_goodbye()
-                    await self._session.respond(
+                    await self._model.respond(
                         instructions="The time of this call is over. Say goodbye in one short sentence.",
                         tools=False,
                     )
             case GoodbyeMissing(limit):
                 self._ending.end(OwnEnd(limit))
 
-    def _apologise(self, reason: str) -> None:
-        """Say the recorded apology instead of falling silent, then hang up."""
-        if self._ending.end(OwnEnd(reason, HangupCause.FAILED, self._settings.apology)):
-            self._tell(cut=True)
-
-    async def _settle(self) -> None:
-        """Settle the transcript when the item that is complete now has been heard."""
-        await self._voice.mark()
-        self._tell(cut=False)
-
-    def _tell(self, *, cut: bool) -> None:
-        """Publish the utterances whose place in the transcript is settled now."""
-        voice = self._voice
-        party = "caller" if voice is self._leg else "colleague"
-        heard = {item: voice.heard_ms(item) for item in self._talk.open_items}
-        for spoken in self._talk.cut(heard) if cut else self._talk.settled(heard):
-            began = voice.began_at(spoken.item.id)
-            self._report(
-                ev.AgentSaid,
-                spoken.item.id,
-                spoken.item.text,
-                spoken.heard_ms,
-                round(spoken.item.generated_ms),
-                None if began is None else self._report.since(began),
-                party,
-            )
-
 
 async def _awaited(work: Awaitable[None]) -> None:
     await work
-
-
-def _too_many(call: ToolCall) -> ToolResult:
-    return ToolResult(
-        call.call_id,
-        call.name,
-        ToolStatus.LIMIT_REACHED,
-        message_key="max_tool_calls_reached",
-        reason_code="max_tool_calls_reached",
-    )

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,6 +17,7 @@ from pathlib import Path
 import structlog
 
 from config.agent_tools import TRANSFER_CALL
+from config.recovery import shipped_prompt
 from gateway.calls import events as ev
 from gateway.calls.bridge import Bridge, BridgeSettings
 from gateway.calls.budget import Budget
@@ -28,10 +28,12 @@ from gateway.calls.cost import Account
 from gateway.calls.ending import Ending
 from gateway.calls.facts import other_spellings
 from gateway.calls.limits import LimitWatch
-from gateway.calls.opening import Opened, Unavailable, open_session
+from gateway.calls.model import LiveModel
+from gateway.calls.opening import Opened, Opener, OpenSession, Unavailable, open_session
 from gateway.calls.plan import Plan
 from gateway.calls.prompts import PromptError, Prompts
 from gateway.calls.report import Report
+from gateway.calls.rounds import ToolRounds
 from gateway.calls.state import CallState, State
 from gateway.calls.transfers import Outcome, TransferPlan, Transfers
 from gateway.calls.unavailable import turn_away
@@ -40,6 +42,7 @@ from gateway.legs.base import CallLeg, Dialler, HangupCause, HungUp, LegGone
 from gateway.media.tones import WAITING, tone
 from gateway.store.memory import MemoryLedger
 from gateway.telemetry.logs import call_context
+from providers.failover import Failover, History
 from tools import CallInvocationContext, ToolDispatcher
 from tools.dispatcher import ToolFailed
 from tools.ports import AuditSink
@@ -58,6 +61,7 @@ class Services:
     audit: AuditSink
     ledger: MemoryLedger
     dialler: Dialler
+    failover: Failover
 
 
 class Call:
@@ -132,17 +136,23 @@ class Call:
     async def _serve(self) -> tuple[str, str]:
         self._leg.listen_to_sent(self._report.agent_audio)
         self._state.enter(State.CONNECTING)
+        services = self._services
         try:
-            async with AsyncExitStack() as stack:
-                opened = await self._unless_gone(stack)
-                match opened:
-                    case HungUp():
-                        reason, by = opened.reason, "caller" if opened.by_caller else "gateway"
-                    case Unavailable():
-                        reason, by = await self._turn_away(opened)
-                    case Opened():
-                        reason, by = await self._talk(opened)
-            # The session is closed by now: two people who were joined need no model.
+            async with asyncio.TaskGroup() as group:
+                name = self._leg.info.id[:8]
+                opener = Opener(
+                    self._plan.providers,
+                    voices=self._plan.voices,
+                    failover=services.failover,
+                    clock=services.clock,
+                    group=group,
+                    name=name,
+                )
+                try:
+                    reason, by = await self._converse(opener)
+                finally:
+                    opener.close()
+            # The sessions are closed by now: two people who were joined need no model.
             if self._transfers.joined is not None:
                 log.info("call.joined", reason=reason)
                 by = await self._transfers.joined.run()
@@ -151,13 +161,23 @@ class Call:
                 await self._transfers.joined.close()
         return reason, by
 
-    async def _unless_gone(self, stack: AsyncExitStack) -> Opened | Unavailable | HungUp:
+    async def _converse(self, opener: Opener) -> tuple[str, str]:
+        opened = await self._unless_gone(opener)
+        match opened:
+            case HungUp():
+                return opened.reason, "caller" if opened.by_caller else "gateway"
+            case Unavailable():
+                return await self._turn_away(opened)
+            case Opened():
+                return await self._talk(opened, opener)
+
+    async def _unless_gone(self, opener: Opener) -> Opened | Unavailable | HungUp:
         """Open the session, but not for a caller who has given up meanwhile."""
         gone: list[HungUp] = []
         try:
             async with asyncio.timeout(None) as scope, asyncio.TaskGroup() as group:
                 watch = group.create_task(self._watch(scope, gone), name=f"{self._leg.info.id[:8]} ringing")
-                opened = await open_session(self._plan, self._leg.format, self._context, stack)
+                opened = await open_session(self._plan, self._leg.format, self._context, opener)
                 watch.cancel()
         except TimeoutError:
             if not gone:
@@ -194,7 +214,7 @@ class Call:
                 return event.reason, "caller" if event.by_caller else "gateway"
         return "cancel", "caller"
 
-    async def _talk(self, opened: Opened) -> tuple[str, str]:
+    async def _talk(self, opened: Opened, opener: Opener) -> tuple[str, str]:
         try:
             settings = await self._bridge_settings()
             hold = await self._hold()
@@ -202,13 +222,15 @@ class Call:
         except LegGone:
             return await self._hung_up()
         self._state.enter(State.TALKING)
-        self._report(ev.CallAnswered, opened.provider)
-        log.info("call.answered", provider=opened.provider, setup_ms=round(self._report.at * 1000))
-        self._budget = self._make_budget(opened)
-        talk = Conversation(self._policy, self._plan.agent.max_tool_calls, opened.session.output.bytes_per_ms)
+        first = opened.first
+        self._report(ev.CallAnswered, first.provider)
+        log.info("call.answered", provider=first.provider, setup_ms=round(self._report.at * 1000))
+        self._budget = self._make_budget(first)
+        model = LiveModel(first, opened.setup, History())
+        talk = Conversation(self._policy, self._plan.agent.max_tool_calls, model.output.bytes_per_ms)
         ending = Ending(
             leg=self._leg,
-            session=opened.session,
+            model=model,
             policy=self._policy,
             state=self._state,
             report=self._report,
@@ -217,10 +239,12 @@ class Call:
             on_transfer=self._audit_transfer,
             unheard_ms=lambda: talk.unheard_ms({item: self._leg.heard_ms(item) for item in talk.open_items}),
         )
+        rounds = ToolRounds(self._dispatcher(opened), model, talk, ending, self._report)
         bridge = Bridge(
             leg=self._leg,
-            session=opened.session,
-            tools=self._dispatcher(opened),
+            model=model,
+            opener=opener,
+            rounds=rounds,
             talk=talk,
             ending=ending,
             budget=self._budget,
@@ -232,17 +256,26 @@ class Call:
 
     async def _bridge_settings(self) -> BridgeSettings:
         agent = self._plan.agent
-        apology = await self._recording(agent.apology)
-        return BridgeSettings(agent.greeting, apology)
+        language = agent.language
+        return BridgeSettings(
+            greeting=agent.greeting,
+            recovery=agent.recovery,
+            moment=await self._recording(agent.recovery.moment or shipped_prompt("moment", language)),
+            apology=await self._recording(agent.apology or shipped_prompt("apology", language)),
+            fallback=agent.on_unavailable.transfer,
+            connecting=await self._recording(
+                agent.recovery.connecting or shipped_prompt("connecting", language)
+            ),
+        )
 
-    def _make_budget(self, opened: Opened) -> Budget:
+    def _make_budget(self, first: OpenSession) -> Budget:
         limits, clock = self._plan.agent.limits, self._services.clock
         account = Account(self._plan.prices.on(self._day), self._plan.models)
         watch = LimitWatch(
             max_duration_s=limits.max_duration_s, max_cost_usd=limits.max_cost_usd, now=clock()
         )
         budget = Budget(account, watch, self._report, clock)
-        budget.follow(opened.provider, opened.session)
+        budget.follow(first.provider, first.session)
         return budget
 
     async def _hold(self) -> bytes:
@@ -296,7 +329,7 @@ class Call:
     def _outcome(self, end: HungUp, ending: Ending) -> tuple[str, str]:
         """Say why the call ended and who ended it."""
         if ending.transferred:
-            return "transferred", "agent"
+            return (f"{ending.reason}_transferred", "gateway") if ending.reason else ("transferred", "agent")
         if end.by_caller:
             return end.reason, "caller"
         if end.reason != "local":

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 
 from gateway.dialogue.policy import CallPolicy
 
+REPLY_DUE_S = 20.0
+"""A caller who has waited longer for an answer does not expect one to what was said then."""
 _KEPT_ITEMS = 32
 """Settled items that are remembered, so that late audio of one does not count as a new item."""
 
@@ -57,6 +59,8 @@ class Conversation:
     max_tool_rounds: int
     bytes_per_ms: int
     tool_rounds: int = 0
+    caller_speaks: bool = False
+    """As far as the provider has told us."""
     items: dict[str, Item] = field(default_factory=dict)
     _paused_at: float | None = None
     _before_goodbye: frozenset[str] | None = None
@@ -64,12 +68,23 @@ class Conversation:
     # The caller.
 
     def caller_started(self) -> None:
+        self.caller_speaks = True
         self._paused_at = None
 
     def caller_paused(self, *, now: float) -> None:
         """A turn of the caller is over: the next audio answers it, and tools may run anew."""
+        self.caller_speaks = False
         self._paused_at = now
         self.tool_rounds = 0
+
+    def reply_due(self, *, now: float) -> bool:
+        """Whether the caller said something and waits for an answer."""
+        return self._paused_at is not None and now - self._paused_at < REPLY_DUE_S
+
+    def take_over(self, bytes_per_ms: int) -> None:
+        """Count the audio of another session from now on; nobody tells of the caller's speech any more."""
+        self.bytes_per_ms = bytes_per_ms
+        self.caller_speaks = False
 
     # The model.
 

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 import structlog
 
@@ -26,7 +27,6 @@ from gateway.calls.transfers import Outcome, Transfers
 from gateway.calls.warm import Speaker, WarmTransfer
 from gateway.dialogue.policy import CallPolicy
 from gateway.legs.base import GONE, CallLeg, HangupCause
-from providers.base import ProviderSession
 from tools.types import EndRequest, TerminalRequest, TransferRequest
 
 log = structlog.get_logger(__name__)
@@ -47,6 +47,22 @@ class OwnEnd:
     cause: HangupCause = HangupCause.NORMAL
     apology: bytes | None = None
     """Audio in the line's format in the place of an agent who cannot speak any more."""
+    fallback: str | None = None
+    """Whom the caller is transferred to instead; the apology follows where that fails."""
+    connecting: bytes = b""
+    """Said before that transfer."""
+
+
+OWN = "gateway"
+"""Stands in a request for the tool call that there is none of."""
+
+
+class Model(Protocol):
+    """What is said to the agent when a transfer fails."""
+
+    async def send_text(self, text: str, *, role: str = "user") -> None: ...
+
+    async def respond(self, *, instructions: str | None = None, tools: bool = True) -> None: ...
 
 
 class Ending:
@@ -55,7 +71,7 @@ class Ending:
 
     Args:
         leg: The call's line.
-        session: Speaks again when a transfer fails.
+        model: Speaks again when a transfer fails.
         policy: Holds the pending request; released when a transfer fails.
         state: The call's state.
         report: Takes the call's events.
@@ -70,7 +86,7 @@ class Ending:
         self,
         *,
         leg: CallLeg,
-        session: ProviderSession,
+        model: Model,
         policy: CallPolicy,
         state: CallState,
         report: Report,
@@ -81,7 +97,7 @@ class Ending:
         safety_net_s: float = SAFETY_NET_S,
     ) -> None:
         self._leg = leg
-        self._session = session
+        self._model = model
         self._policy = policy
         self._state = state
         self._report = report
@@ -97,6 +113,8 @@ class Ending:
         self._requested = asyncio.Event()
         self._request: TerminalRequest | None = None
         self._own: OwnEnd | None = None
+        self._prompt = b""
+        """What we said ourselves."""
         self.redirecting = False
         """While the line is being transferred, the caller's voice is no longer for the model."""
         self.transferred = False
@@ -146,13 +164,17 @@ class Ending:
         return self._end_own(self._own)
 
     def _end_own(self, own: OwnEnd) -> bool:
-        request = EndRequest("gateway")
+        request: TerminalRequest = EndRequest(OWN)
+        prompt = own.apology
+        if own.fallback is not None:
+            request, prompt = TransferRequest(OWN, own.fallback), own.connecting
         if not self._policy.claim(request):
             return False
         self.reason = own.reason
-        if own.apology is not None:
+        if prompt is not None:
+            self._prompt = prompt
             self._leg.clear()
-            self._leg.play(own.apology, item_id="apology")
+            self._leg.play(prompt, item_id="apology")
             self._leg.finish("apology")
         self.begin(request)
         return True
@@ -174,8 +196,7 @@ class Ending:
 
     async def _heard(self) -> None:
         """Return when all that was queued was heard, or when it cannot take any longer."""
-        apology = (self._own.apology or b"") if self._own is not None and self.reason else b""
-        unheard_s = (self._unheard_ms() + len(apology) / self._leg.format.bytes_per_ms) / 1000
+        unheard_s = (self._unheard_ms() + len(self._prompt) / self._leg.format.bytes_per_ms) / 1000
         limit_s = max(self._safety_net_s, min(unheard_s + MARGIN_S, LONGEST_S))
         try:
             async with asyncio.timeout(limit_s):
@@ -233,11 +254,13 @@ class Ending:
         self._state.enter(State.TALKING)
         self._policy.release()
         if self._own is not None:
+            if request.tool_call_id == OWN:
+                self._own = replace(self._own, fallback=None)
             self._end_own(self._own)
             return
-        await self._session.send_text(
+        await self._model.send_text(
             f"The transfer to {request.label or request.number} failed: {failure.reason}. The caller is "
             "still on the line and was not transferred. Say so, and ask how to go on.",
             role="system",
         )
-        await self._session.respond()
+        await self._model.respond()

@@ -126,6 +126,23 @@ class BargedIn:
 
 
 @dataclass(frozen=True, slots=True)
+class RecoveryStepTaken:
+    """
+    Something was done for a call whose model fails; ``step`` is a word of ``gateway.calls.recovery.Step``.
+
+    ``provider`` is who speaks for the agent then; ``after_ms``, with ``spoke_again``, how long nothing of the
+    model came.
+    """
+
+    call_id: str
+    at: float
+    step: str
+    reason: str
+    provider: str
+    after_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class DtmfHeard:
     call_id: str
     at: float
@@ -257,6 +274,7 @@ CallEvent: TypeAlias = (
     | CallerSaid
     | AgentSaid
     | BargedIn
+    | RecoveryStepTaken
     | DtmfHeard
     | FirstAudio
     | ToolCalled

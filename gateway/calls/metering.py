@@ -13,6 +13,7 @@ from gateway.calls.events import (
     CostChanged,
     FirstAudio,
     LimitTold,
+    RecoveryStepTaken,
     ToolAnswered,
     TransferChanged,
 )
@@ -73,6 +74,8 @@ class Meter:
                     )
             case LimitTold():
                 metrics.limit_told(event.limit, reached=event.reached)
+            case RecoveryStepTaken():
+                metrics.recovery_step(event.step, event.reason, after_ms=event.after_ms)
             case TransferChanged(state="confirmed" | "failed"):
                 metrics.transferred(event.method, event.reason or event.state)
             case _:

@@ -29,6 +29,7 @@ from gateway.calls.events import (
     FirstAudio,
     LimitTold,
     MediaMeasured,
+    RecoveryStepTaken,
     ToolAnswered,
     ToolCalled,
     TransferChanged,
@@ -66,6 +67,7 @@ class CallRecord:
         self._tools: dict[str, Entry] = {}
         self._barge_ins: list[Entry] = []
         self._dtmf: list[Entry] = []
+        self._recovery: list[Entry] = []
         self._transfer: list[Entry] = []
         self._first_audio: list[int] = []
         self._speech_began: float | None = None
@@ -111,6 +113,8 @@ class CallRecord:
                         "dropped_ms": event.dropped_ms,
                     }
                 )
+            case RecoveryStepTaken():
+                self._recovery.append(_recovered(event))
             case DtmfHeard():
                 self._dtmf.append({"at": _s(event.at), "digit": event.digit})
             case LimitTold():
@@ -252,6 +256,7 @@ class CallRecord:
             "tool_calls": list(self._tools.values()),
             "barge_ins": list(self._barge_ins),
             "dtmf": list(self._dtmf),
+            "recovery": list(self._recovery),
             "transfer": list(self._transfer),
             "limits": list(self._limits),
             "latency": self._latency(),
@@ -308,6 +313,16 @@ def cost_entry(bill: Bill) -> Entry:
 
 def _dollars(amount: Decimal | None) -> float | None:
     return None if amount is None else round(float(amount), 6)
+
+
+def _recovered(event: RecoveryStepTaken) -> Entry:
+    return {
+        "at": _s(event.at),
+        "step": event.step,
+        "reason": event.reason,
+        "provider": event.provider,
+        "after_ms": event.after_ms,
+    }
 
 
 def heard_part(text: str, heard_ms: int, total_ms: int) -> str:

@@ -56,7 +56,21 @@ class TrunkFigures:
     """1 or 0."""
 
 
+@dataclass(frozen=True, slots=True)
+class ProviderFigures:
+    """What is read of one provider."""
+
+    provider: str
+    state: str
+    """Of its breaker: ``closed``, ``half_open`` or ``open``."""
+    failures: int
+
+
 def _no_trunks() -> list[TrunkFigures]:
+    return []
+
+
+def _no_providers() -> list[ProviderFigures]:
     return []
 
 
@@ -68,9 +82,11 @@ class _Watched(Collector):
         self.counters: dict[str, tuple[str, Reading]] = {}
         self.reasons: dict[str, tuple[str, Tally]] = {}
         self.trunks: Callable[[], list[TrunkFigures]] = _no_trunks
+        self.providers: Callable[[], list[ProviderFigures]] = _no_providers
 
     def collect(self) -> Iterator[Metric]:
         yield from self._collect_trunks()
+        yield from self._collect_providers()
         for name, (about, read) in self.gauges.items():
             yield GaugeMetricFamily(name, about, value=read())
         for name, (about, read) in self.counters.items():
@@ -98,6 +114,23 @@ class _Watched(Collector):
                 if value is not None:
                     family.add_metric([each.trunk], value)
         yield from (calls, registered, reachable)
+
+    def _collect_providers(self) -> Iterator[Metric]:
+        breaker = GaugeMetricFamily(
+            "trunkline_provider_breaker",
+            "Whether the provider is tried: 1 in the state that holds (closed, half_open, open).",
+            labels=["provider", "state"],
+        )
+        failures = CounterMetricFamily(
+            "trunkline_provider_failures",
+            "Sessions that could not be opened, or were lost.",
+            labels=["provider"],
+        )
+        for each in self.providers():
+            for state in ("closed", "half_open", "open"):
+                breaker.add_metric([each.provider, state], float(state == each.state))
+            failures.add_metric([each.provider], float(each.failures))
+        yield from (breaker, failures)
 
 
 class Metrics:
@@ -133,6 +166,14 @@ class Metrics:
         )
         self._barge_ins = self._counter("trunkline_barge_ins", "Times that a caller interrupted the agent.")
         self._count_cost()
+        self._recovery = self._counter(
+            "trunkline_recovery_steps", "What was done for calls whose model failed.", "step", "reason"
+        )
+        self._speechless = self._histogram(
+            "trunkline_recovery_speechless_seconds",
+            "From a model's failure to the next speech of a model.",
+            _SETUP_BUCKETS,
+        )
         self._count_media()
         self._dropped = self._counter(
             "trunkline_events_dropped", "Events that a slow listener lost.", "listener"
@@ -258,6 +299,12 @@ class Metrics:
     def barged_in(self) -> None:
         self._barge_ins.inc()
 
+    def recovery_step(self, step: str, reason: str, *, after_ms: int | None) -> None:
+        """Something was done for a call whose model failed; ``after_ms`` says how long it was speechless."""
+        self._recovery.labels(step, self._reasons(reason)).inc()
+        if after_ms is not None:
+            self._speechless.observe(after_ms / 1000)
+
     def rtp_finished(
         self,
         *,
@@ -298,6 +345,10 @@ class Metrics:
     def watch_trunks(self, read: Callable[[], list[TrunkFigures]]) -> None:
         """Name the owner of the trunks' figures."""
         self._watched.trunks = read
+
+    def watch_providers(self, read: Callable[[], list[ProviderFigures]]) -> None:
+        """Name the owner of the providers' figures."""
+        self._watched.providers = read
 
     def watch(
         self,

@@ -16,6 +16,10 @@ class HealthProbe(Protocol):
         """Say why no new call should be sent here (``starting``, ``draining``); empty when one may be."""
         ...
 
+    def providers(self) -> dict[str, str]:
+        """Return for each provider whether it is tried: ``closed``, ``half_open`` or ``open``."""
+        ...
+
     def trunks(self) -> list[dict[str, object]]:
         """Return what is known of each trunk, as JSON; no secrets."""
         ...
@@ -36,7 +40,8 @@ def create_app(probe: HealthProbe, metrics: MetricsSource) -> FastAPI:
     ``/healthz`` answers as long as the event loop runs: a supervisor restarts a process that does
     not. ``/readyz`` is 503 with reasons while no call should come: a load balancer looks elsewhere. Trunks
     that are down are no such reason: another process would not reach them either, and calls that do come
-    are served; ``/trunks`` and ``/metrics`` tell of them.
+    are served; ``/trunks`` and ``/metrics`` tell of them. Nor are providers that are left alone for a while
+    (``open``), which ``/readyz`` names as a detail.
 
     Args:
         probe: Asked for readiness.
@@ -54,7 +59,7 @@ def create_app(probe: HealthProbe, metrics: MetricsSource) -> FastAPI:
         reasons = probe.unready()
         if reasons:
             return JSONResponse({"status": "unready", "reasons": reasons}, status_code=503)
-        return JSONResponse({"status": "ready"})
+        return JSONResponse({"status": "ready", "providers": probe.providers()})
 
     @app.get("/trunks")
     async def trunks() -> Response:

@@ -29,7 +29,7 @@ from providers.openai.messages import (
     SessionUpdated,
     UpdateSession,
 )
-from providers.openai.state import Conversation
+from providers.openai.state import FINAL, Conversation
 from providers.types import (
     PCM16_24K,
     PCMA,
@@ -211,7 +211,7 @@ class OpenAISession:
         if self._conversation.lost is not None:
             code, message = self._conversation.lost
             self._settle_update(ErrorReported("", "session_lost", message, ""))
-            raise SessionLost(message, code=code)
+            raise SessionLost(message, code=code, final=code in FINAL)
 
     # What the call says.
 

@@ -66,7 +66,9 @@ FATAL = frozenset(
         "session_expired",
     }
 )
-"""Error codes that end the session; a new one would end the same way, save for session_expired."""
+"""Error codes that end the session."""
+FINAL = FATAL - {"session_expired"}
+"""Those with which a new session would end the same way."""
 _HARMLESS = frozenset({"input_audio_buffer_commit_empty"})
 _RATE_LIMITS = frozenset({"rate_limit_exceeded", "inference_rate_limit_exceeded"})
 _TRANSCRIPTS_KEPT = 16

@@ -9,8 +9,9 @@ from pydantic import BaseModel
 from config.errors import ConfigError, Marks, Problem, problems_of, show_path
 from config.fields import HttpListen, Listen, PortRange
 from config.load import load
-from config.models import SHIPPED_APOLOGY, Settings
+from config.models import Settings
 from config.providers import FakeSettings, OpenAISettings
+from config.recovery import shipped_prompt
 
 SECRET = "sk-test-0123456789"
 
@@ -56,7 +57,7 @@ def test_a_good_file_is_loaded_with_its_defaults(folder, good):
     assert settings.server.http.listen == HttpListen("127.0.0.1", 8080)
     assert settings.server.drain_s == 600
     agent = settings.agents["reception"]
-    assert (agent.max_tool_calls, agent.apology) == (6, SHIPPED_APOLOGY)
+    assert (agent.max_tool_calls, agent.apology, agent.recovery.max_swaps) == (6, None, 6)
     assert (agent.on_unavailable.say, agent.on_unavailable.transfer) == (None, None)
     assert settings.numbers["+12125550100"].agent == "reception"
     assert settings.storage.recordings is None
@@ -251,6 +252,9 @@ def test_a_prompt_may_stand_in_a_file(folder, good):
     assert loaded.files == {folder.path / "prompt.md"}
 
 
+APOLOGY = str(shipped_prompt("apology", "en"))
+
+
 @pytest.mark.parametrize(
     ("written", "expected"),
     [
@@ -266,12 +270,12 @@ def test_a_prompt_may_stand_in_a_file(folder, good):
     ],
 )
 def test_the_forms_of_on_unavailable(folder, written, expected):
-    text = with_agent(f"on_unavailable: {written}".replace("SOUND", str(SHIPPED_APOLOGY)))
+    text = with_agent(f"on_unavailable: {written}".replace("SOUND", APOLOGY))
     policy = folder.load(text).settings.agents["reception"].on_unavailable
 
     say = str(policy.say) if policy.say else None
     assert (say, policy.then, policy.transfer) == (
-        str(SHIPPED_APOLOGY) if expected[0] else None, expected[1], expected[2]
+        APOLOGY if expected[0] else None, expected[1], expected[2]
     )  # fmt: skip
 
 

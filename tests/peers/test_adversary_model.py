@@ -74,7 +74,10 @@ def endure(exchange: Exchange, case: Case) -> None:
 
 @pytest.mark.crowd
 def test_a_caller_never_gets_silence_whatever_the_model_does(ports, tmp_path):
-    apology = {"apology": str(sound.write(tmp_path / "apology.wav", SORRY))}
+    apology = {
+        "apology": str(sound.write(tmp_path / "apology.wav", SORRY)),
+        "recovery": {"max_swaps": 0},
+    }
     numbers = {name: Number(faults=name, agent=apology) for name in CASES}
     with open_exchange(SCRIPTS / "adversary.yaml", numbers, ports, tmp_path) as exchange:
         before = exchange.gauges()
@@ -84,7 +87,10 @@ def test_a_caller_never_gets_silence_whatever_the_model_does(ports, tmp_path):
 
 
 def test_a_session_lost_while_a_transfer_is_pending_is_apologised_for_when_that_fails(ports, tmp_path):
-    apology = {"apology": str(sound.write(tmp_path / "apology.wav", SORRY))}
+    apology = {
+        "apology": str(sound.write(tmp_path / "apology.wav", SORRY)),
+        "recovery": {"max_swaps": 0},
+    }
     number = Number(scene="transfer", faults="close:1011@9", agent=apology)
     with open_exchange(SCRIPTS / "adversary.yaml", {"sales": number}, ports, tmp_path) as exchange:
         phone = exchange.phone("sales")

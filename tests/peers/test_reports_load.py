@@ -197,6 +197,7 @@ def test_a_provider_that_stops_reading_ends_in_an_apology_and_a_bye(openai_offic
     with Model(TALK, tmp_path, faults="slow_reader:600") as model:
         settings = settings_for(openai_office, model)
         settings["agents"]["reception"]["apology"] = str(apology)
+        settings["agents"]["reception"]["recovery"] = {"max_swaps": 0}
         settings["agents"]["reception"].pop("greeting")
         gateway = openai_office.start(settings)
         before = held(gateway)

@@ -15,6 +15,7 @@ pytestmark = pytest.mark.peers
 
 SORRY = sound.utterance(41, 1.5)
 NIGHT = "+12025550177"
+NO_SWAPS = {"recovery": {"max_swaps": 0}}
 
 
 def broken(office: Office, agent: dict[str, object]) -> Phone:
@@ -68,9 +69,9 @@ def test_a_model_that_hangs_is_given_up_while_it_rings(openai_office):
 
 
 @pytest.mark.parametrize("fault", ["close:1011@2.5", "close:1006@2.5", "expire@2.5"])
-def test_a_session_lost_in_mid_call_is_an_apology_and_a_bye(openai_office, tmp_path, fault):
+def test_a_session_that_is_lost_and_not_replaced_is_an_apology_and_a_bye(openai_office, tmp_path, fault):
     apology = sound.write(tmp_path / "apology.wav", SORRY)
-    gateway = openai_office.open(faults=(fault,), agent={"apology": str(apology)})
+    gateway = openai_office.open(faults=(fault,), agent={"apology": str(apology), **NO_SWAPS})
     phone = openai_office.phone(gateway)
     phone.call()
     bye_at = phone.wait_for_bye(12)
@@ -79,7 +80,7 @@ def test_a_session_lost_in_mid_call_is_an_apology_and_a_bye(openai_office, tmp_p
 
 def test_sipp_hears_the_apology_for_a_session_lost_in_mid_call(office, tmp_path):
     apology = sound.write(tmp_path / "apology.wav", SORRY)
-    agent = {"apology": str(apology)}
+    agent = {"apology": str(apology), **NO_SWAPS}
     gateway = office.open("lost", agent=agent) if office.provider == "fake" else office.open(
         faults=("close:1011@2.5",), agent=agent
     )  # fmt: skip

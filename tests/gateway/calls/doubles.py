@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 
 from gateway.calls.bus import EventBus
 from gateway.calls.events import AgentAudioFrame, CallerAudioFrame
@@ -224,6 +225,41 @@ class HandSession:
     def say(self, *events) -> None:
         for event in events:
             self.done.put(event)
+
+
+class HandProvider:
+    """A model that opens when the test lets it; each time with another session."""
+
+    def __init__(self, name="hand", *, error=None):
+        self.name = name
+        self.capabilities = HandSession.capabilities
+        self.sessions = [HandSession()]
+        """The first is opened first; a test may look at it before."""
+        self.setups = []
+        self.closed = 0
+        self.ready = asyncio.Event()
+        self.ready.set()
+        self.error = error
+        self.bill_at_the_end = Usage()
+
+    @property
+    def session(self) -> HandSession:
+        """The last one that was opened, or the first that will be."""
+        return self.sessions[-1]
+
+    @asynccontextmanager
+    async def connect(self, setup):
+        self.setups.append(setup)
+        try:
+            await self.ready.wait()
+            if self.error is not None:
+                raise self.error
+            if len(self.setups) > 1:
+                self.sessions.append(HandSession())
+            yield self.session
+        finally:
+            self.session.usage += self.bill_at_the_end
+            self.closed += 1
 
 
 class Watcher:

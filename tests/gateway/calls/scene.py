@@ -4,6 +4,7 @@ import asyncio
 from decimal import Decimal
 
 from config.prices import Price, Tariff
+from config.recovery import AgentRecovery
 from gateway.calls.bridge import Bridge, BridgeSettings
 from gateway.calls.budget import Budget
 from gateway.calls.bus import EventBus
@@ -11,12 +12,16 @@ from gateway.calls.conversation import Conversation
 from gateway.calls.cost import Account, ModelName
 from gateway.calls.ending import Ending
 from gateway.calls.limits import LimitWatch
+from gateway.calls.model import LiveModel
+from gateway.calls.opening import Opener, OpenSession
 from gateway.calls.report import Report
+from gateway.calls.rounds import ToolRounds
 from gateway.calls.state import CallState, State
 from gateway.calls.transfers import TransferPlan, Transfers
 from gateway.dialogue.policy import CallPolicy
 from gateway.legs.base import TransferProgress, TransferState
-from providers.types import AudioDelta, ToolCallsRequested
+from providers.failover import Failover, History
+from providers.types import PCMU, AudioDelta, SessionSetup, ToolCallsRequested
 from tests.gateway.calls.doubles import HandDialler, HandLeg, HandSession, Watcher
 from tools.dispatcher import Batch
 from tools.types import ToolCall, ToolResult, ToolStatus
@@ -27,6 +32,9 @@ BUSY = [TransferProgress(TransferState.REDIRECTING, 202), TransferProgress(Trans
 
 PRICE = Price(audio_in=Decimal(10), audio_out=Decimal(20))
 """Of the model: dollars for a million tokens."""
+MOMENT = b"\x44" * 800
+"""What bridges a pause of the model."""
+APOLOGY, CONNECTING = b"\x55" * 1600, b"\x33" * 800
 HOLD = b"\x66" * 800
 """What a caller hears who waits for a colleague."""
 
@@ -35,6 +43,14 @@ def transfer_plan(method="auto", **times):
     return TransferPlan(
         method=method, trunk=None, ours="+12025550100", numbers=frozenset({"+12125551234", "+12125559999"}),
         **{"ring_s": 5.0, "decide_s": 5.0, "bridge_max_s": 60.0, **times},
+    )  # fmt: skip
+
+
+def bridge_settings(greeting, recovery, fallback):
+    return BridgeSettings(
+        greeting=greeting,
+        recovery=AgentRecovery(**(recovery or {"max_swaps": 0})),
+        moment=MOMENT, apology=APOLOGY, fallback=fallback, connecting=CONNECTING,
     )  # fmt: skip
 
 
@@ -62,7 +78,12 @@ class HandTools:
 
 
 class Scene:
-    """One bridged call under a test's hands."""
+    """
+    One bridged call under a test's hands.
+
+    Its first session is of the provider named ``hand``; without ``recovery`` a session that is lost is not
+    replaced.
+    """
 
     def __init__(
         self,
@@ -73,6 +94,9 @@ class Scene:
         max_cost_usd=None,
         greeting="Greet.",
         method="refer",
+        providers=(),
+        recovery=None,
+        fallback=None,
         **times,
     ):
         self.leg = HandLeg(transfer=transfer)
@@ -91,8 +115,17 @@ class Scene:
             leg=self.leg, dialler=self.dialler, plan=transfer_plan(method, **times), report=report
         )
         self.audited = []
+        self.failover = Failover()
+        self._group = asyncio.TaskGroup()
+        self.opener = Opener(
+            providers, voices={}, failover=self.failover, clock=lambda: self.now, group=self._group,
+            name="call-1",
+        )  # fmt: skip
+        setup = SessionSetup("You answer the phone.", "", (), PCMU)
+        self.model = LiveModel(OpenSession("hand", self.session), setup, History())
+        talk = Conversation(self.policy, 2, 8)
         self.ending = Ending(
-            leg=self.leg, session=self.session, policy=self.policy, state=self.state, report=report,
+            leg=self.leg, model=self.model, policy=self.policy, state=self.state, report=report,
             transfers=self.transfers, hold=HOLD,
             on_transfer=lambda request, outcome: self.audited.append((request.number, outcome)),
             unheard_ms=lambda: self.unheard_ms, safety_net_s=safety_net_s,
@@ -100,12 +133,13 @@ class Scene:
         self.budget = self._budget(report, max_duration_s, max_cost_usd)
         self.bridge = Bridge(
             leg=self.leg,
-            session=self.session,
-            tools=self.tools,
-            talk=Conversation(self.policy, 2, 8),
+            model=self.model,
+            opener=self.opener,
+            rounds=ToolRounds(self.tools, self.model, talk, self.ending, report),
+            talk=talk,
             ending=self.ending,
             budget=self.budget,
-            settings=BridgeSettings(greeting, b"\x55" * 1600),
+            settings=bridge_settings(greeting, recovery, fallback),
             report=report,
             clock=lambda: self.now,
         )
@@ -125,7 +159,6 @@ class Scene:
     async def __aenter__(self):
         self._scope = asyncio.timeout(20)
         await self._scope.__aenter__()
-        self._group = asyncio.TaskGroup()
         await self._group.__aenter__()
         self.call = self._group.create_task(self.bridge.run())
         await self.settle()
@@ -133,6 +166,7 @@ class Scene:
 
     async def __aexit__(self, kind, error, trace):
         self.leg.leave()
+        self.opener.close()
         await self._group.__aexit__(kind, error, trace)
         await self._scope.__aexit__(kind, error, trace)
 

@@ -216,7 +216,8 @@ async def test_a_lost_session_is_apologised_for_and_then_hung_up():
         assert scene.leg.hung_up == [HangupCause.FAILED]
         await scene.call
         assert scene.ending.reason == "session_lost"
-        assert scene.bridge.lost.code == "1006"
+        steps = [(each.step, each.reason) for each in scene.watcher.of(ev.RecoveryStepTaken)]
+        assert steps == [("lost", "1006"), ("gave_up", "session_lost")]
 
 
 async def test_a_session_lost_behind_the_farewell_changes_nothing():

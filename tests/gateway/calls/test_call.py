@@ -1,7 +1,6 @@
 """Whole calls with a line and a model played by hand, real tools and a real switchboard."""
 
 import asyncio
-from contextlib import asynccontextmanager
 from decimal import Decimal
 
 import httpx2
@@ -25,41 +24,15 @@ from gateway.legs.base import CallInfo, HangupCause, LegGone, TransferProgress, 
 from gateway.legs.refusal import Refusal
 from gateway.store.memory import LogAudit, MemoryLedger
 from providers.errors import ProviderRejected, ProviderUnavailable, SessionLost
+from providers.failover import Failover
 from providers.types import AudioDelta, AudioDone, ToolCallsRequested, Usage
-from tests.gateway.calls.doubles import HandDialler, HandLeg, HandSession, Watcher
+from tests.gateway.calls.doubles import HandDialler, HandLeg, HandProvider, Watcher
 from tools import OrganizationSettings, ToolBuilders
 from tools.ports import PortError
 from tools.types import ToolCall
 
 NUMBER = "+12025550100"
 SALES = {"transfer_call": {"numbers": [{"number": "+12125551234", "label": "Sales"}]}}
-
-
-class HandProvider:
-    """A model that opens when the test lets it."""
-
-    def __init__(self, name="hand", *, error=None):
-        self.name = name
-        self.capabilities = HandSession.capabilities
-        self.session = HandSession()
-        self.setups = []
-        self.closed = 0
-        self.ready = asyncio.Event()
-        self.ready.set()
-        self._error = error
-        self.bill_at_the_end = Usage()
-
-    @asynccontextmanager
-    async def connect(self, setup):
-        self.setups.append(setup)
-        try:
-            await self.ready.wait()
-            if self._error is not None:
-                raise self._error
-            yield self.session
-        finally:
-            self.session.usage += self.bill_at_the_end
-            self.closed += 1
 
 
 class Sources:
@@ -94,7 +67,6 @@ class House:
 
     def __init__(self, *providers, sources=None, tools=None, voices=None, **agent):
         self.providers = providers or (HandProvider(),)
-        self.session = self.providers[-1].session
         tools = tools or {}
         settings = AgentSettings(
             providers=tuple(provider.name for provider in self.providers),
@@ -132,8 +104,13 @@ class House:
                 audit=LogAudit(lambda event, **fields: self.audit.append(fields)),
                 ledger=MemoryLedger(),
                 dialler=self.dialler,
+                failover=Failover(),
             ),
         )
+
+    @property
+    def session(self):
+        return self.providers[-1].session
 
     async def __aenter__(self):
         self._scope = asyncio.timeout(20)
@@ -360,7 +337,6 @@ async def test_nothing_of_a_call_is_left_however_it_ends():
         running = len(asyncio.all_tasks())
         for how in ("greeting", "tool", "lost"):
             leg = HandLeg(info=CallInfo(how, "", NUMBER, "lab"))
-            house.providers[0].session = house.session = HandSession()
             await house.ring(leg)
             await until(lambda leg=leg: leg.answered)
             match how:
@@ -371,7 +347,7 @@ async def test_nothing_of_a_call_is_left_however_it_ends():
             leg.leave()
             await until(lambda: house.board.active == 0)
         assert len(asyncio.all_tasks()) == running
-        assert house.providers[0].closed == 3
+        assert house.providers[0].closed == len(house.providers[0].setups)
         assert len(house.watcher.of(ev.CallEnded)) == 3
     assert len(asyncio.all_tasks()) == before
 

@@ -27,10 +27,9 @@ from providers.types import (
     SpeechStopped,
     Usage,
 )
-from tests.gateway.calls.scene import BUSY, Scene, audio, tool
+from tests.gateway.calls.scene import APOLOGY, BUSY, Scene, audio, tool
 from tools.types import EndRequest, TransferRequest
 
-APOLOGY = b"\x55" * 1600
 DONE = ResponseDone("r", ResponseStatus.COMPLETED)
 SALES = TransferRequest("c_transfer_call", "+12125551234", "Sales")
 

@@ -13,6 +13,9 @@ class Probe:
     def unready(self) -> list[str]:
         return self.reasons
 
+    def providers(self) -> dict[str, str]:
+        return {"openai": "open"}
+
     def trunks(self) -> list[dict[str, object]]:
         return [{"name": "office", "calls": 2}]
 
@@ -44,7 +47,10 @@ async def test_a_running_loop_is_alive_even_while_draining(client, probe):
 async def test_ready_means_that_a_call_may_come(client):
     answer = await client.get("/readyz")
 
-    assert (answer.status_code, answer.json()) == (200, {"status": "ready"})
+    assert (answer.status_code, answer.json()) == (
+        200,
+        {"status": "ready", "providers": {"openai": "open"}},
+    )
 
 
 @pytest.mark.parametrize("reasons", [["starting"], ["draining"], ["starting", "no provider"]])

@@ -17,6 +17,9 @@ class Ready:
     def unready(self) -> list[str]:
         return []
 
+    def providers(self) -> dict[str, str]:
+        return {}
+
     def trunks(self) -> list[dict[str, object]]:
         return []
 
