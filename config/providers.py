@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Annotated, Literal
 
-from pydantic import Field, SecretStr, field_validator
+from pydantic import Field, SecretStr, field_validator, model_validator
 
 from config.fields import ExistingFile, Number, Section, Text, WebAddress, Whole, invalid
 
@@ -28,6 +28,13 @@ class TurnDetection(Section):
     """How loud speech must be, 0 to 1; higher for noisy lines."""
     silence_ms: Annotated[Whole, Field(ge=50, le=10_000)] = 500
     """Silence after which the caller's turn is over."""
+
+
+def _printable(key: SecretStr) -> SecretStr:
+    # It becomes an HTTP header: a newline from a file would break every connection, or worse.
+    if not re.fullmatch(r"[!-~]+", key.get_secret_value()):
+        raise invalid("is empty or has a space or line break in it", "write the key alone")
+    return key
 
 
 class OpenAISettings(Section):
@@ -51,10 +58,74 @@ class OpenAISettings(Section):
     @field_validator("api_key")
     @classmethod
     def _key_is_printable(cls, value: SecretStr) -> SecretStr:
-        # It becomes an HTTP header: a newline from a file would break every connection, or worse.
-        if not re.fullmatch(r"[!-~]+", value.get_secret_value()):
-            raise invalid("is empty or has a space or line break in it", "write the key alone")
-        return value
+        return _printable(value)
+
+
+class GeminiTurnDetection(Section):
+    """
+    How Gemini finds the beginning and the end of the caller's turn.
+
+    Its own defaults are made for a good microphone: on a telephone they take noise for speech and a breath
+    for the end of a sentence.
+    """
+
+    start_sensitivity: Literal["low", "high"] = "low"
+    """How easily sound counts as speech."""
+    end_sensitivity: Literal["low", "high"] = "low"
+    """How easily a pause counts as the end."""
+    prefix_padding_ms: Annotated[Whole, Field(ge=0, le=2000)] = 200
+    """So much speech is needed before the agent is interrupted: a cough is shorter."""
+    silence_ms: Annotated[Whole, Field(ge=100, le=10_000)] = 600
+    """Silence after which the caller's turn is over."""
+
+
+class VertexSettings(Section):
+    """Gemini in a project of Google Cloud, instead of a key."""
+
+    project: Text
+    """The project's id."""
+    location: Text = "us-central1"
+    """The region; it is a part of the address."""
+    credentials: ExistingFile | None = None
+    """The JSON key of a service account; null uses what the machine has (application default credentials)."""
+
+
+class GeminiSettings(Section):
+    """Gemini Live: with a key of AI Studio, or in a project of Vertex AI."""
+
+    kind: Literal["gemini"] = "gemini"
+    """Which provider this is; may be left out where the entry is named gemini."""
+    api_key: SecretStr | None = None
+    """The key; write ${env:GEMINI_API_KEY} and keep the key itself out of the file. Not with vertex."""
+    vertex: VertexSettings | None = None
+    """The project that is used instead of a key."""
+    model: Text = "gemini-3.8-live"
+    """The speech model."""
+    base_url: WebAddress | None = None
+    """Another server, such as https://127.0.0.1:9200 for `trunkline fake-gemini`; always over TLS."""
+    ca_file: ExistingFile | None = None
+    """Certificates (PEM) that are trusted for that server; null trusts the usual ones."""
+    connect_timeout_s: Annotated[Number, Field(gt=0, le=60)] = 5.0
+    """A session that is not configured after so long is given up; the caller hears ringing meanwhile."""
+    transcription: bool = True
+    """Whether the service writes down what the caller says, for the transcript."""
+    session_limit_s: Annotated[Number, Field(ge=120, le=86_400)] = 3420.0
+    """Age at which a session is handed over to a new one: some models end it, unannounced, at 58 minutes."""
+    turn_detection: GeminiTurnDetection = GeminiTurnDetection()
+    """How the ends of a turn are found."""
+
+    @field_validator("api_key")
+    @classmethod
+    def _key_is_printable(cls, value: SecretStr | None) -> SecretStr | None:
+        return None if value is None else _printable(value)
+
+    @model_validator(mode="after")
+    def _has_one_way_in(self) -> GeminiSettings:
+        if self.api_key is None and self.vertex is None:
+            raise invalid("has neither api_key nor vertex", 'write api_key: "${env:GEMINI_API_KEY}"')
+        if self.api_key is not None and self.vertex is not None:
+            raise invalid("has both api_key and vertex", "remove one of them")
+        return self
 
 
 class FakeSettings(Section):
@@ -66,9 +137,9 @@ class FakeSettings(Section):
     """The script (YAML): what it says, what it waits for, which tools it calls; null plays a short one."""
 
 
-ProviderSettings = Annotated[OpenAISettings | FakeSettings, Field(discriminator="kind")]
+ProviderSettings = Annotated[OpenAISettings | GeminiSettings | FakeSettings, Field(discriminator="kind")]
 PROVIDER_KINDS: Mapping[str, type[Section]] = MappingProxyType(
-    {"openai": OpenAISettings, "fake": FakeSettings}
+    {"openai": OpenAISettings, "gemini": GeminiSettings, "fake": FakeSettings}
 )
 
 

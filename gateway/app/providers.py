@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from config.models import Settings
-from config.providers import FakeSettings, OpenAISettings
+from config.providers import FakeSettings, GeminiSettings, OpenAISettings
 from providers.base import Provider
 from providers.fakes.voice import FakeVoiceProvider
 from providers.openai import OpenAIProvider
+
+Connected = OpenAISettings | GeminiSettings
 
 
 class ProviderPool:
     """Makes providers; one with connections is made only once while its settings stay the same."""
 
     def __init__(self) -> None:
-        self._made: dict[str, tuple[OpenAISettings, OpenAIProvider]] = {}
+        self._made: dict[str, tuple[Connected, Provider]] = {}
 
     def use(self, settings: Settings) -> Mapping[str, Provider]:
         """
@@ -24,16 +26,25 @@ class ProviderPool:
         Raises ``ScriptError`` for a fake's script that went bad after it was checked.
         """
         providers: dict[str, Provider] = {}
-        made: dict[str, tuple[OpenAISettings, OpenAIProvider]] = {}
+        made: dict[str, tuple[Connected, Provider]] = {}
         for name, entry in settings.providers.items():
             match entry:
-                case OpenAISettings():
+                case OpenAISettings() | GeminiSettings():
                     known = self._made.get(name)
-                    made[name] = (
-                        known if known and known[0] == entry else (entry, OpenAIProvider(entry, name))
-                    )
+                    made[name] = known if known and known[0] == entry else (entry, _make(entry, name))
                     providers[name] = made[name][1]
                 case FakeSettings():
                     providers[name] = FakeVoiceProvider(entry.script, name)
         self._made = made
         return providers
+
+
+def _make(entry: Connected, name: str) -> Provider:
+    match entry:
+        case OpenAISettings():
+            return OpenAIProvider(entry, name)
+        case GeminiSettings():
+            # Its SDK takes a second and a hundred megabytes; who does not use it does not pay for it.
+            from providers.gemini import GeminiProvider
+
+            return GeminiProvider(entry, name)

@@ -1,0 +1,73 @@
+"""
+The caller's turns, as far as the server tells of them.
+
+Some models report voice activity, others only transcripts, in pieces and with no place relative to the
+model's own turn. Either way a turn begins once, has its words under one id, and ends once: with the
+server's word for it, or at the latest when the model answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from providers.gemini.messages import Transcription
+from providers.types import CallerTranscript, ProviderEvent, SpeechStarted, SpeechStopped
+
+_LIMIT = 4000
+"""Characters of one turn; a transcript without an end does not grow for ever."""
+
+
+class CallerTurns:
+    """
+    Reports when the caller speaks and what was said.
+
+    Args:
+        prefix: Begins the ids of the turns.
+        report: Takes the events.
+    """
+
+    def __init__(self, prefix: str, report: Callable[[ProviderEvent], None]) -> None:
+        self.speaking = False
+        self._report = report
+        self._prefix = prefix
+        self._count = 0
+        self._item_id = ""
+        self._text = ""
+
+    def began(self) -> None:
+        """Note that the server hears the caller."""
+        if not self.speaking:
+            self.settle()
+            self.speaking = True
+            self._report(SpeechStarted())
+            self._open()  # its place in the conversation; the words come later, in any order
+
+    def ended(self) -> bool:
+        """Note that the server hears the caller no more; say whether it did before."""
+        spoke, self.speaking = self.speaking, False
+        if spoke:
+            self._report(SpeechStopped())
+        return spoke
+
+    def add(self, piece: Transcription) -> str:
+        """Take a piece of the transcript; return the whole when this was the last."""
+        if piece.text:
+            if not self._item_id:
+                self._open()
+            self._text += piece.text[: max(0, _LIMIT - len(self._text))]
+            self._report(CallerTranscript(self._item_id, piece.text, final=False))
+        return self.settle() if piece.finished else ""
+
+    def settle(self) -> str:
+        """Report the whole of what was said, and return it; empty when nothing is open."""
+        if not self._item_id:
+            return ""
+        text = self._text.strip()
+        self._report(CallerTranscript(self._item_id, text, final=True))
+        self._item_id, self._text = "", ""
+        return text
+
+    def _open(self) -> None:
+        self._count += 1
+        self._item_id = f"{self._prefix}-caller-{self._count}"
+        self._report(CallerTranscript(self._item_id, "", final=False))

@@ -1,0 +1,102 @@
+"""
+What the model is told in words, and what has to be told again after its memory went back.
+
+A resumed session knows what was said up to its handle. What came after that is kept as text until the next
+handle, and said again: the caller's words, the model's as far as they were heard, the results of tools.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from providers.gemini.calls import CallBook, Entry
+from providers.gemini.messages import AddTurns, AnswerCall, ClientMessage, SendText, Turn
+from providers.gemini.models import History, Profile
+from providers.gemini.utterances import Utterance
+
+_HELD_AT_MOST = 64
+_SINCE_KEPT = 64
+GO_ON = "Please answer now."
+"""Asks for an answer to what stands in the conversation."""
+CUT_OFF = "The connection broke while you were speaking. Go on where you stopped, and do not begin anew."
+
+
+class Telling:
+    """
+    Puts words into the conversation, in the way that the model allows.
+
+    Args:
+        profile: What the model can do.
+    """
+
+    def __init__(self, profile: Profile) -> None:
+        self.out: list[ClientMessage] = []
+        self.connected = True
+        self._profile = profile
+        self._held: deque[Turn] = deque(maxlen=_HELD_AT_MOST)
+        """Words that go along with the next request."""
+        self._since: deque[Turn | Utterance] = deque(maxlen=_SINCE_KEPT)
+
+    def take(self) -> list[ClientMessage]:
+        """Take what is ready for the wire."""
+        ready, self.out = self.out, []
+        return ready
+
+    def remember(self, said: Turn | Utterance) -> None:
+        """Keep something that was said for a session that goes back to before it."""
+        self._since.append(said)
+
+    def saved(self) -> None:
+        """Note that a resumed session will know everything up to now."""
+        self._since.clear()
+
+    def begin(self, history: tuple[Turn, ...]) -> None:
+        """Tell a new session what was said before it; nobody answers to that."""
+        if history:
+            self.out.append(AddTurns(history, complete=self._profile.history is History.OPENING))
+
+    def ask(self, instructions: str | None) -> None:
+        """Ask for an answer; instructions are no words of the caller, and look like none."""
+        turns = (*self._held, Turn(f"[{instructions or GO_ON}]"))
+        self._held.clear()
+        if self._profile.content:
+            self.out.append(AddTurns(turns, complete=True))
+        else:
+            self.out.append(SendText("\n".join(turn.text for turn in turns)))
+
+    def note(self, turn: Turn) -> None:
+        """Put words into the conversation that nobody answers; nothing without a connection."""
+        if not self.connected:
+            return
+        if self._profile.notes:
+            self.out.append(AddTurns((turn,), complete=False))
+        else:
+            self._held.append(turn)
+
+    def answer(self, entry: Entry) -> None:
+        """Answer a tool call; without a connection the book remembers it."""
+        if not self.connected:
+            return
+        match entry.told(when_idle=self._profile.async_tools):
+            case AnswerCall() as answer:
+                self.out.append(answer)
+            case Turn() as turn:
+                self.note(turn)
+
+    def disconnected(self) -> None:
+        self.connected = False
+        self.out.clear()
+        self._held.clear()
+
+    def resumed(self, calls: CallBook) -> None:
+        """Say what the server cannot know; answers to calls that it waits for come first."""
+        self.connected = True
+        again = calls.answers_again
+        for entry in again:
+            if entry.known:
+                self.answer(entry)
+        for said in self._since:
+            self.note(Turn(said.heard, model=True) if isinstance(said, Utterance) else said)
+        for entry in again:
+            if not entry.known:
+                self.answer(entry)

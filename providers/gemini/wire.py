@@ -1,0 +1,164 @@
+"""
+JSON of the Gemini Live API to and from :mod:`providers.gemini.messages`.
+
+The official SDK opens the connection and sends the set-up; all later frames are read and written here,
+because its models cost ten times more than the audio is worth, and one frame that it does not know makes
+its reader raise ``TypeError`` (``reference/providers.md`` 4.6). What the service writes is camelCase, and so
+is what we write; it takes both.
+"""
+
+from __future__ import annotations
+
+import binascii
+import re
+
+import msgspec
+import orjson
+import pybase64
+
+from providers.gemini.messages import (
+    AddTurns,
+    AnswerCall,
+    Blob,
+    ClientMessage,
+    EndAudio,
+    SendText,
+    ServerMessage,
+    Turn,
+    UpdateContext,
+)
+from tools.types import JsonValue
+
+OUTPUT_RATE = 24000
+_MIME = f"audio/pcm;rate={OUTPUT_RATE}"
+_RATE = re.compile(r";\s*rate\s*=\s*(\d{4,6})\b")
+_DURATION = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)s")
+_BEFORE = b'{"realtimeInput":{"audio":{"mimeType":"audio/pcm;rate=16000","data":"'
+_AFTER = b'"}}}'
+_decoder = msgspec.json.Decoder(ServerMessage)
+
+
+class WireError(Exception):
+    """A frame that is no message: not JSON, or a known key with something else in it."""
+
+
+# The audio path.
+
+
+def send_audio(audio: bytes) -> bytes:
+    """Build ``realtimeInput`` of PCM16 at 16 kHz, the payload of a text frame."""
+    return _BEFORE + pybase64.b64encode(audio) + _AFTER
+
+
+def decode(raw: bytes) -> ServerMessage:
+    """
+    Read one frame.
+
+    Raises:
+        WireError: The frame is broken. The session can go on without it.
+    """
+    try:
+        return _decoder.decode(raw)
+    except msgspec.DecodeError as exc:  # a ValidationError is one, too: it names the key, not the value
+        raise WireError(f"a frame cannot be read: {exc}") from None
+
+
+def audio_alone(message: ServerMessage) -> Blob | None:
+    """Return the one piece of audio of a frame that holds nothing else, as almost all do."""
+    content = message.server_content
+    if (
+        content is None
+        or content.model_turn is None
+        or message.usage_metadata is not None
+        or content.output_transcription is not None
+        or content.input_transcription is not None
+        or content.generation_complete
+        or content.turn_complete
+        or content.interrupted
+        or content.waiting_for_input
+        or content.interaction_status is not None
+    ):
+        return None
+    parts = content.model_turn.parts
+    if parts is None or len(parts) != 1 or parts[0].thought:
+        return None
+    return parts[0].inline_data
+
+
+def audio(blob: Blob) -> bytes:
+    """
+    Decode a piece of audio, in either alphabet of base64.
+
+    Raises:
+        WireError: It is not base64.
+    """
+    data = blob.data
+    try:
+        return pybase64.b64decode(data, validate=True)
+    except (binascii.Error, ValueError):
+        pass
+    plain = data.replace("-", "+").replace("_", "/")
+    try:
+        return pybase64.b64decode(plain + "=" * (-len(plain) % 4), validate=True)
+    except (binascii.Error, ValueError):
+        raise WireError("a piece of audio is not base64") from None
+
+
+def has_rate(blob: Blob) -> bool:
+    """Say whether a piece of audio has the one rate that the line was prepared for."""
+    mime = blob.mime_type
+    if mime == _MIME or not mime:
+        return True
+    named = _RATE.search(mime)
+    return mime.startswith("audio/pcm") and (named is None or int(named[1]) == OUTPUT_RATE)
+
+
+def duration(text: str | None) -> float | None:
+    """Read protobuf's ``"50s"`` in seconds; ``None`` for anything else."""
+    found = _DURATION.fullmatch(text or "")
+    return float(found[1]) if found else None
+
+
+# Messages of the client.
+
+
+def encode(message: ClientMessage) -> bytes:
+    """Build the payload of a text frame."""
+    return orjson.dumps(_object(message))
+
+
+def _object(message: ClientMessage) -> dict[str, object]:
+    match message:
+        case AddTurns():
+            turns = [_content(turn) for turn in message.turns]
+            return {"clientContent": {"turns": turns, "turnComplete": message.complete}}
+        case SendText():
+            return {"realtimeInput": {"text": message.text}}
+        case AnswerCall():
+            return {"toolResponse": {"functionResponses": [_response(message)]}}
+        case UpdateContext():
+            return {"contextUpdate": _context(message)}
+        case EndAudio():
+            return {"realtimeInput": {"audioStreamEnd": True}}
+
+
+def _content(turn: Turn) -> JsonValue:
+    return {"role": "model" if turn.model else "user", "parts": [{"text": turn.text}]}
+
+
+def _response(answer: AnswerCall) -> dict[str, object]:
+    response: dict[str, object] = {"name": answer.name, "response": orjson.Fragment(answer.output)}
+    if answer.call_id:
+        response["id"] = answer.call_id
+    if answer.when_idle:
+        response["scheduling"] = "WHEN_IDLE"
+    return response
+
+
+def _context(update: UpdateContext) -> dict[str, object]:
+    context: dict[str, object] = {}
+    if update.instructions is not None:
+        context["systemInstruction"] = {"parts": [{"text": update.instructions}], "role": "user"}
+    if update.tools is not None:
+        context["tools"] = {"tools": update.tools}
+    return context
