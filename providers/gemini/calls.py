@@ -73,8 +73,9 @@ class CallBook:
             if call_id in self._seen:
                 continue
             self._seen.append(call_id)
-            arguments = bytes(call.args).decode() if call.args is not None else "{}"
-            todo = ToolCall(call_id, call.name, "{}" if arguments == "null" else arguments, response_id)
+            arguments = bytes(call.args).decode()
+            nothing = arguments in ("", "null")
+            todo = ToolCall(call_id, call.name, "{}" if nothing else arguments, response_id)
             self._pending[call_id] = Entry(todo, call.id or "")
             new.append(todo)
         return tuple(new)

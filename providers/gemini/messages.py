@@ -55,7 +55,7 @@ class ServerContent(msgspec.Struct, rename="camel"):
 class FunctionCall(msgspec.Struct, rename="camel"):
     id: str | None = None
     name: str = ""
-    args: msgspec.Raw | None = None
+    args: msgspec.Raw = msgspec.Raw()
 
 
 class ToolCallMessage(msgspec.Struct, rename="camel"):
@@ -100,14 +100,13 @@ class ServerMessage(msgspec.Struct, rename="camel"):
     """Any frame of the server; all ``None`` for one that we have no use for."""
 
     server_content: ServerContent | None = None
-    setup_complete: msgspec.Raw | None = None
     tool_call: ToolCallMessage | None = None
     tool_call_cancellation: ToolCallCancellation | None = None
     go_away: GoAway | None = None
     session_resumption_update: ResumptionUpdate | None = None
     usage_metadata: UsageMetadata | None = None
     voice_activity: VoiceActivity | None = None
-    error: msgspec.Raw | None = None
+    error: msgspec.Raw = msgspec.Raw()
 
 
 # Ours.

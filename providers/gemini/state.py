@@ -236,7 +236,7 @@ class Conversation:
                 self._events.append(ToolCallsCancelled(cancelled))
         if message.usage_metadata is not None:
             self._meter.report(message.usage_metadata)
-        if message.error is not None:
+        if bytes(message.error):
             self._warn("server_error", "the server reported an error")
         self._advance(now)
 

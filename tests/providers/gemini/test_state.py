@@ -1,0 +1,613 @@
+"""A conversation without a socket: what is sent and reported for what the server says."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from providers.types import (
+    NO_ANSWER,
+    AgentTranscript,
+    AudioDelta,
+    AudioDone,
+    CallerTranscript,
+    Interrupted,
+    ProviderWarning,
+    ResponseDone,
+    ResponseStatus,
+    SpeechStarted,
+    SpeechStopped,
+    ToolCallsCancelled,
+    ToolCallsRequested,
+    Usage,
+)
+from tests.providers.gemini.talk import (
+    FLASH_31,
+    GENERATED,
+    GOLDEN,
+    INTERRUPTED,
+    NATIVE_25,
+    Talk,
+    activity,
+    caller,
+    calls,
+    golden,
+    over,
+    says,
+    voice,
+)
+from tools.types import ToolCall, ToolResult, ToolStatus
+
+COMPLETED, CANCELLED, FAILED = ResponseStatus.COMPLETED, ResponseStatus.CANCELLED, ResponseStatus.FAILED
+
+
+def ok(call_id: str, name: str = "lookup", **data) -> ToolResult:
+    return ToolResult(call_id, name, ToolStatus.OK, data=data)
+
+
+def kinds(talk: Talk) -> list[str]:
+    return [type(event).__name__ for event in talk.events]
+
+
+# Turns.
+
+
+def test_the_golden_turn_is_reported_in_order() -> None:
+    talk = Talk().hear(*golden("turn"))
+    assert kinds(talk) == [
+        "SpeechStarted",
+        "CallerTranscript",
+        "CallerTranscript",
+        "CallerTranscript",
+        "CallerTranscript",
+        "SpeechStopped",
+        "AgentTranscript",
+        "AudioDelta",
+        "AgentTranscript",
+        "AudioDone",
+        "AgentTranscript",
+        "ResponseDone",
+    ]
+    assert talk.of(CallerTranscript)[-1].text == "What's the weather?"
+    assert talk.of(AgentTranscript)[-1] == AgentTranscript("g-turn-1", "It is sunny.", final=True)
+    assert talk.of(ResponseDone) == [ResponseDone("g-response-1", COMPLETED)]
+    assert talk.conversation.usage == Usage(text_in=60, audio_in=150, audio_out=43)
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_every_golden_transcript_is_taken(name: str) -> None:
+    talk = Talk().hear(*golden(name))
+    assert talk.conversation.lost is None
+    assert [warning.code for warning in talk.of(ProviderWarning)] in ([], ["no_answer"])
+
+
+def test_a_turn_has_one_item_and_the_next_has_another() -> None:
+    talk = Talk().hear(voice(), voice(), GENERATED, over(), voice(), GENERATED, over())
+    assert [event.item_id for event in talk.of(AudioDelta)] == ["g-turn-1", "g-turn-1", "g-turn-2"]
+    assert talk.of(AudioDone) == [AudioDone("g-turn-1"), AudioDone("g-turn-2")]
+    assert [event.response_id for event in talk.of(ResponseDone)] == ["g-response-1", "g-response-2"]
+
+
+def test_all_parts_of_a_frame_are_heard_and_thoughts_are_not() -> None:
+    frame = voice(20)
+    parts = frame["serverContent"]["modelTurn"]["parts"]
+    frame["serverContent"]["modelTurn"]["parts"] = [
+        *parts,
+        {**parts[0], "thought": True},
+        {"text": "x"},
+        *parts,
+    ]
+    talk = Talk().hear(frame)
+    assert [len(event.audio) for event in talk.of(AudioDelta)] == [960, 960]
+
+
+def test_words_that_come_before_their_audio_belong_to_its_turn() -> None:
+    talk = Talk().hear(says("Good "), voice(), says("morning."), GENERATED, over())
+    assert [(each.text, each.final) for each in talk.of(AgentTranscript)] == [
+        ("Good ", False),
+        ("morning.", False),
+        ("Good morning.", True),
+    ]
+
+
+def test_turn_complete_without_the_end_of_generation_ends_the_audio_too() -> None:
+    talk = Talk().hear(voice(), over())
+    assert kinds(talk) == ["AudioDelta", "AudioDone", "ResponseDone"]
+
+
+def test_a_turn_whose_end_the_server_does_not_tell_is_over_when_it_was_played() -> None:
+    talk = Talk().hear(voice(2000), GENERATED).clear()
+    assert talk.wait(4.9).of(ResponseDone) == []
+    assert talk.wait(0.2).of(ResponseDone) == [ResponseDone("g-response-1", COMPLETED)]
+
+
+def test_a_turn_that_stops_coming_fails_and_is_asked_for_again() -> None:
+    talk = Talk().hear(voice(200)).wait(15.5)
+    assert talk.of(ResponseDone) == [ResponseDone("g-response-1", FAILED, reason="stalled")]
+    assert len(talk.asked()) == 1
+
+
+def test_audio_of_another_format_ends_the_session_instead_of_being_noise() -> None:
+    talk = Talk().hear(voice(20, mime="audio/pcm;rate=16000", outputTranscription={"text": "x"}))
+    assert talk.of(AudioDelta) == []
+    assert talk.conversation.lost == (
+        "format_mismatch",
+        "the provider's audio has another format than 24 kHz PCM",
+    )
+
+
+# The caller.
+
+
+def test_where_the_server_tells_of_no_activity_the_transcript_does() -> None:
+    talk = Talk().hear(caller("Are you"), caller(" open?", finished=True), voice())
+    assert kinds(talk)[:2] == ["SpeechStarted", "CallerTranscript"]
+    assert kinds(talk)[-2:] == ["SpeechStopped", "AudioDelta"]
+    assert talk.of(CallerTranscript)[-1] == CallerTranscript("g-caller-1", "Are you open?", final=True)
+
+
+def test_the_caller_has_stopped_at_the_latest_when_the_model_speaks() -> None:
+    talk = Talk().hear(activity("START"), voice())
+    assert kinds(talk) == ["SpeechStarted", "CallerTranscript", "SpeechStopped", "AudioDelta"]
+
+
+def test_words_that_come_during_the_answer_belong_to_the_turn_before_it() -> None:
+    talk = Talk().hear(activity("START"), activity("END"), voice(), caller("Hello?"), GENERATED, over())
+    assert talk.of(CallerTranscript) == [
+        CallerTranscript("g-caller-1", "", final=False),
+        CallerTranscript("g-caller-1", "Hello?", final=False),
+        CallerTranscript("g-caller-1", "Hello?", final=True),
+    ]
+
+
+def test_a_pause_of_the_line_ends_the_stream_once() -> None:
+    talk = Talk()
+    assert talk.conversation.heard_caller(talk.now)
+    assert not talk.conversation.heard_caller(talk.now)
+    assert talk.wait(3.0).sent == [{"realtimeInput": {"audioStreamEnd": True}}]
+    assert talk.conversation.heard_caller(talk.now)
+
+
+# Interruptions.
+
+
+@pytest.mark.report("BR-085")
+def test_interrupted_stops_what_plays_at_once_and_marks_the_answer() -> None:
+    talk = Talk().hear(*[voice(400)] * 20).clear().hear(INTERRUPTED, over())
+    assert kinds(talk)[:4] == ["SpeechStarted", "CallerTranscript", "Interrupted", "AudioDone"]
+    assert talk.of(ResponseDone) == [ResponseDone("g-response-1", CANCELLED, reason="interrupted")]
+
+
+def test_interrupted_after_the_generation_and_with_nothing_open_still_stops_the_playback() -> None:
+    talk = Talk().hear(voice(400), GENERATED, INTERRUPTED)
+    assert talk.of(Interrupted) == [Interrupted()]
+    assert Talk().hear(INTERRUPTED, over()).of(Interrupted) == [Interrupted()]
+    assert Talk().hear(INTERRUPTED, over()).of(ResponseDone) == []
+
+
+def test_fault_31_the_turn_stays_open_until_turn_complete_and_never_longer_than_three_seconds() -> None:
+    talk = Talk().hear(voice(400), INTERRUPTED)
+    assert talk.of(ResponseDone) == []
+    assert talk.wait(2.9).of(ResponseDone) == []
+    assert len(talk.wait(0.2).of(ResponseDone)) == 1
+    assert talk.hear(over()).of(ResponseDone) == talk.of(ResponseDone)[:1]
+    assert talk.clear().hear(voice(), GENERATED, over()).of(ResponseDone)[0].status is COMPLETED
+
+
+def test_what_comes_after_an_interruption_is_another_turn() -> None:
+    talk = Talk().hear(voice(400), INTERRUPTED, voice(100))
+    assert [event.item_id for event in talk.of(AudioDelta)] == ["g-turn-1", "g-turn-2"]
+    assert talk.of(ResponseDone)[0].status is CANCELLED
+
+
+def test_the_model_is_told_what_was_heard() -> None:
+    talk = Talk().hear(voice(5000), says("We are open from nine to five on weekdays."), INTERRUPTED)
+    talk.interrupt("g-turn-1", 2500)
+    assert talk.noted() == [
+        ("user", '[The caller interrupted. Of your last answer only this was heard: "We are open from nine"]')
+    ]
+
+
+@pytest.mark.parametrize("profile", [NATIVE_25, FLASH_31])
+def test_a_model_that_takes_no_notes_gets_none(profile) -> None:
+    talk = Talk(profile).hear(voice(5000), says("We are open."), INTERRUPTED).interrupt("g-turn-1", 100)
+    assert talk.sent == []
+
+
+def test_what_was_heard_to_its_end_needs_no_note() -> None:
+    talk = Talk().hear(voice(1000), says("Yes."), GENERATED, INTERRUPTED).interrupt("g-turn-1", 990)
+    assert talk.interrupt("", 0).interrupt("unknown", 5).sent == []
+
+
+def test_an_interruption_by_the_call_mutes_the_turn_until_the_server_ends_it() -> None:
+    talk = Talk().hear(voice(400)).interrupt("g-turn-1", 100).clear()
+    talk.hear(voice(400), says("more"), voice(400))
+    assert talk.of(AudioDelta) == []
+    talk.respond(instructions="Read the key.").hear(INTERRUPTED, over(), voice(100))
+    assert talk.of(Interrupted) == []  # the call knows: it was its own doing
+    assert [event.item_id for event in talk.of(AudioDelta)] == ["g-turn-2"]
+
+
+def test_a_call_of_a_muted_turn_is_answered_and_never_run() -> None:
+    talk = Talk().hear(voice(400)).interrupt("g-turn-1", 100).hear(calls(("f1", "end_call")))
+    assert talk.of(ToolCallsRequested) == []
+    assert talk.answered()[0]["response"]["reason_code"] == "response_interrupted"
+
+
+# Asking.
+
+
+def test_a_greeting_is_asked_for_with_its_instructions() -> None:
+    talk = Talk().respond(instructions="Greet the caller.")
+    assert talk.asked() == ["[Greet the caller.]"]
+
+
+def test_a_model_without_client_content_is_asked_by_realtime_text() -> None:
+    talk = Talk(FLASH_31).text("DTMF 5 pressed").respond()
+    assert talk.sent == [{"realtimeInput": {"text": "DTMF 5 pressed\n[Please answer now.]"}}]
+
+
+def test_words_for_a_model_that_takes_no_notes_go_along_with_the_next_request() -> None:
+    talk = Talk(NATIVE_25).text("DTMF 5 pressed")
+    assert talk.sent == []
+    assert [turn["parts"][0]["text"] for turn in talk.respond().sent[0]["clientContent"]["turns"]] == [
+        "DTMF 5 pressed",
+        "[Please answer now.]",
+    ]
+
+
+def test_requests_wait_for_the_end_of_a_turn_and_become_one() -> None:
+    talk = Talk().hear(voice(400)).respond(instructions="A.").respond().respond(instructions="B.")
+    assert talk.hear(GENERATED).asked() == []
+    assert talk.hear(over()).asked() == ["[A.\nB.]"]
+
+
+def test_in_progress_keeps_a_request_waiting_until_idle() -> None:
+    talk = Talk().hear(voice(400), over(interactionStatus="IN_PROGRESS")).respond(instructions="A.")
+    assert talk.asked() == []
+    assert len(talk.of(ResponseDone)) == 1
+    talk.hear(voice(400), over(interactionStatus="IDLE"))
+    assert talk.asked() == ["[A.]"]
+
+
+def test_in_progress_does_not_last_for_ever() -> None:
+    talk = Talk().hear(voice(400), over(interactionStatus="IN_PROGRESS")).respond(instructions="A.")
+    assert talk.wait(16).asked()[:1] == ["[A.]"]
+
+
+def test_fault_34_a_text_that_is_ignored_is_sent_again_then_the_call_is_told() -> None:
+    talk = Talk().respond(instructions="Greet the caller.")
+    assert talk.wait(2.9).asked() == ["[Greet the caller.]"]
+    assert talk.wait(0.2).asked() == ["[Greet the caller.]"] * 2
+    talk.wait(3.0)
+    assert talk.conversation.stuck
+    assert talk.wait(3.0).of(ProviderWarning)[-1].code == NO_ANSWER
+    assert talk.wait(60).asked() == ["[Greet the caller.]"] * 2
+
+
+def test_an_answer_in_time_needs_no_second_request() -> None:
+    talk = Talk().respond(instructions="Greet.").wait(2.0).hear(voice(), GENERATED, over()).wait(60)
+    assert len(talk.asked()) == 1
+    assert talk.of(ProviderWarning) == []
+
+
+def test_waiting_for_input_owes_nothing() -> None:
+    waiting = {"serverContent": {"waitingForInput": True}}
+    assert len(Talk().respond().hear(waiting).wait(60).asked()) == 1
+
+
+@pytest.mark.report("BR-112")
+def test_fault_32_the_caller_finished_and_nothing_comes() -> None:
+    talk = Talk().hear(caller("Hello?", finished=True), caller(" Are you there?", finished=True))
+    assert talk.wait(7.9).asked() == []
+    assert talk.wait(0.2).asked() == ["[Please answer now.]"]
+    talk.wait(8.0)
+    assert talk.conversation.stuck
+    assert talk.wait(8.0).of(ProviderWarning)[-1].code == NO_ANSWER
+
+
+def test_fault_32_a_phantom_interruption_is_followed_by_a_question_not_by_silence() -> None:
+    talk = Talk().hear(voice(400), INTERRUPTED, over())
+    assert talk.wait(8.1).asked() == ["[Please answer now.]"]
+
+
+def test_a_caller_who_says_nothing_is_owed_nothing() -> None:
+    talk = Talk().hear(voice(), GENERATED, over()).wait(120)
+    assert talk.sent == []
+    assert talk.of(ProviderWarning) == []
+
+
+def test_nobody_is_asked_while_the_caller_speaks() -> None:
+    talk = Talk().hear(activity("START"), caller("Well ")).wait(30)
+    assert talk.asked() == []
+    assert talk.hear(activity("END")).wait(8.1).asked() == ["[Please answer now.]"]
+
+
+# Turns that fail.
+
+
+@pytest.mark.parametrize(
+    "reason", ["RESPONSE_REJECTED", "MALFORMED_FUNCTION_CALL", "PROHIBITED_INPUT_CONTENT"]
+)
+def test_a_rejected_turn_is_failed_with_its_reason_and_asked_for_once_more(reason: str) -> None:
+    talk = Talk().respond(instructions="Greet.").hear(over(reason)).wait(0.3)
+    assert talk.of(ResponseDone) == [ResponseDone("g-response-1", FAILED, reason=reason.lower())]
+    assert talk.asked() == ["[Greet.]"] * 2
+    assert talk.hear(over(reason)).of(ProviderWarning)[-1].code == NO_ANSWER
+
+
+def test_fault_35_three_rejected_turns_in_a_row_need_another_session() -> None:
+    talk = Talk().hear(*[over("RESPONSE_REJECTED")] * 2)
+    assert talk.conversation.lost is None
+    talk.hear(over("RESPONSE_REJECTED"))
+    assert talk.conversation.lost == ("response_rejected", "the provider rejects what the model says")
+
+
+def test_a_turn_that_was_heard_forgives_the_rejected_ones_before_it() -> None:
+    talk = Talk().hear(*[over("RESPONSE_REJECTED")] * 2, voice(), over(), *[over("RESPONSE_REJECTED")] * 2)
+    assert talk.conversation.lost is None
+
+
+@pytest.mark.parametrize("reason", ["", "NEED_MORE_INPUT", "TURN_COMPLETE_REASON_UNSPECIFIED"])
+def test_the_end_of_nothing_is_nothing(reason: str) -> None:
+    talk = Talk().hear(over(reason)).wait(60)
+    assert (talk.events, talk.sent) == ([], [])
+
+
+@pytest.mark.report("BR-115")
+def test_a_turn_of_words_without_audio_is_asked_for_again_and_then_told() -> None:
+    talk = Talk().hear(says("Hello"), over()).wait(0.3)
+    assert len(talk.asked()) == 1
+    assert talk.hear(says("Hello"), over()).of(ProviderWarning)[-1].code == NO_ANSWER
+
+
+def test_a_reported_error_is_a_warning_and_no_end() -> None:
+    talk = Talk().hear({"error": {"code": 3, "message": "no"}}, voice())
+    assert [warning.code for warning in talk.of(ProviderWarning)] == ["server_error"]
+    assert len(talk.of(AudioDelta)) == 1
+
+
+# Tools.
+
+
+@pytest.mark.report("BR-125")
+def test_fault_21_every_call_has_exactly_one_answer_with_its_id_and_name() -> None:
+    wanted = (("f1", "lookup_caller"), ("f2", "does_not_exist"), ("f3", "query_knowledge"))
+    talk = Talk().hear(calls(*wanted))
+    assert [call.call_id for call in talk.of(ToolCallsRequested)[0].calls] == ["f1", "f2", "f3"]
+    for call_id, name in reversed(wanted):
+        result = ToolResult(call_id, name, ToolStatus.FAILED, reason_code="x")
+        talk.answer(result).answer(result)
+    talk.answer(ok("f9"))
+    assert [(each["id"], each["name"]) for each in talk.answered()] == list(reversed(wanted))
+
+
+@pytest.mark.report("BR-133")
+def test_tools_begin_with_their_call_and_not_at_the_end_of_the_turn() -> None:
+    talk = Talk().hear(calls(("f1", "lookup_caller")))
+    assert talk.of(ToolCallsRequested) == [
+        ToolCallsRequested("g-response-1", (ToolCall("f1", "lookup_caller", "{}", "g-response-1"),))
+    ]
+    assert talk.of(ResponseDone) == []
+
+
+@pytest.mark.report("BR-121")
+def test_a_call_without_arguments_has_empty_ones() -> None:
+    frames = [
+        {"toolCall": {"functionCalls": [{"id": "a", "name": "end_call"}]}},
+        {"toolCall": {"functionCalls": [{"id": "b", "name": "end_call", "args": None}]}},
+        {"toolCall": {"functionCalls": [{"id": "c", "name": "end_call", "args": {"x": [1, "ü"]}}]}},
+    ]
+    found = [event.calls[0].arguments for event in Talk().hear(*frames).of(ToolCallsRequested)]
+    assert [json.loads(each) for each in found] == [{}, {}, {"x": [1, "ü"]}]
+
+
+def test_the_answer_says_that_it_waits_only_where_functions_do_not_block() -> None:
+    assert Talk().hear(calls(("f1", "x"))).answer(ok("f1")).answered()[0]["scheduling"] == "WHEN_IDLE"
+    assert "scheduling" not in Talk(FLASH_31).hear(calls(("f1", "x"))).answer(ok("f1")).answered()[0]
+
+
+def test_after_an_answer_the_server_goes_on_by_itself() -> None:
+    talk = Talk().hear(calls(("f1", "x"))).answer(ok("f1")).respond()
+    assert talk.asked() == []
+    talk.hear(voice(), GENERATED, over()).wait(60)
+    assert talk.asked() == []
+
+
+@pytest.mark.report("BR-137")
+@pytest.mark.parametrize(("profile", "after"), [(FLASH_31, 1.5), (None, 5.0)])
+def test_a_model_that_waits_after_a_result_is_asked_and_one_that_goes_on_is_not(profile, after) -> None:
+    talk = Talk(profile) if profile else Talk()
+    talk.hear(calls(("f1", "x"))).answer(ok("f1")).respond().wait(after - 0.1)
+    assert talk.asked() == []
+    assert talk.wait(0.2).asked() == ["[Please answer now.]"]
+
+
+def test_a_request_later_than_the_answer_is_one_of_its_own() -> None:
+    talk = Talk().hear(calls(("f1", "x"))).answer(ok("f1")).respond().wait(1.5).respond()
+    assert talk.asked() == ["[Please answer now.]"]
+
+
+def test_what_is_said_after_a_result_needs_its_own_request() -> None:
+    talk = Talk().hear(calls(("f1", "transfer_call"))).answer(ok("f1")).text("The line is busy.", "system")
+    assert talk.respond().asked() == ["[Please answer now.]"]
+    assert talk.noted() == [("user", "[The line is busy.]")]
+
+
+@pytest.mark.report("BR-136")
+def test_a_cancelled_call_is_told_and_its_answer_is_not_sent() -> None:
+    talk = Talk().hear(calls(("f1", "book")), {"toolCallCancellation": {"ids": ["f1", "f0"]}})
+    assert talk.of(ToolCallsCancelled) == [ToolCallsCancelled(("f1",))]
+    talk.answer(ok("f1")).hear(calls(("f2", "book"))).answer(ok("f2"))
+    assert [each["id"] for each in talk.answered()] == ["f2"]
+
+
+def test_a_call_that_comes_again_is_not_run_again() -> None:
+    talk = Talk().hear(calls(("f1", "book")), calls(("f1", "book")))
+    assert len(talk.of(ToolCallsRequested)) == 1
+
+
+def test_a_response_that_may_not_call_has_its_calls_refused() -> None:
+    talk = Talk().respond(instructions="Say goodbye.", tools=False).hear(calls(("f1", "end_call")))
+    assert talk.of(ToolCallsRequested) == []
+    assert talk.answered()[0]["response"]["reason_code"] == "tools_not_allowed"
+    talk.hear(voice(), GENERATED, over(), calls(("f2", "end_call")))
+    assert len(talk.of(ToolCallsRequested)) == 1
+
+
+def test_tools_may_run_while_the_model_talks() -> None:
+    talk = Talk().hear(voice(400), calls(("f1", "x")), voice(400), GENERATED, over())
+    assert {event.item_id for event in talk.of(AudioDelta)} == {"g-turn-1"}
+    assert talk.answer(ok("f1")).hear(voice(), over()).of(AudioDelta)[-1].item_id == "g-turn-2"
+
+
+def test_fault_22_an_interruption_leaves_the_tools_running() -> None:
+    talk = Talk().hear(voice(400), calls(("f1", "x")), INTERRUPTED, over()).answer(ok("f1"))
+    assert talk.of(ToolCallsCancelled) == []
+    assert [each["id"] for each in talk.answered()] == ["f1"]
+
+
+def test_nothing_is_owed_while_a_tool_runs() -> None:
+    talk = Talk().hear(caller("Book it.", finished=True), calls(("f1", "book"))).wait(60)
+    assert (talk.asked(), talk.of(ProviderWarning)) == ([], [])
+
+
+def test_fault_25_an_old_model_hears_nothing_during_a_call() -> None:
+    talk = Talk(NATIVE_25).hear(calls(("f1", "x")))
+    assert not talk.conversation.may_hear
+    assert talk.answer(ok("f1")).conversation.may_hear
+    assert Talk().hear(calls(("f1", "x"))).conversation.may_hear
+
+
+# Another connection.
+
+
+def test_what_is_quiet_may_change_the_connection() -> None:
+    talk = Talk()
+    assert talk.conversation.quiet
+    assert not talk.hear(activity("START")).conversation.quiet
+    assert not talk.hear(activity("END")).conversation.quiet
+    assert not talk.hear(voice(), GENERATED).conversation.quiet
+    assert talk.hear(over()).conversation.quiet
+    assert not talk.hear(calls(("f1", "x")), over()).conversation.quiet
+    assert not talk.answer(ok("f1")).respond().conversation.quiet
+    assert talk.hear(voice(), over()).conversation.quiet
+
+
+def lose(talk: Talk) -> Talk:
+    talk.clear().conversation.disconnected(talk.now)
+    return talk.take()
+
+
+def resume(talk: Talk) -> Talk:
+    talk.conversation.resumed(talk.now)
+    return talk.take()
+
+
+def test_a_cut_answer_goes_on_where_it_stopped_and_the_server_learns_what_it_cannot_know() -> None:
+    talk = Talk()
+    talk.conversation.saved()
+    talk.hear(caller("Where are you?", finished=True), voice(2000), says("We are in the Main"))
+    assert lose(talk).of(ResponseDone) == [ResponseDone("g-response-1", CANCELLED, reason="connection_lost")]
+    resume(talk)
+    assert talk.noted() == [("user", "Where are you?"), ("model", "We are in the Main")]
+    assert talk.asked()[0].startswith("[The connection broke while you were speaking.")
+
+
+def test_what_the_handle_knows_is_not_told_again() -> None:
+    talk = Talk().hear(caller("Hello?", finished=True), voice(), says("Hello!"), over())
+    talk.conversation.saved()
+    assert resume(lose(talk)).sent == []
+
+
+def test_a_question_without_an_answer_is_answered_after_the_change() -> None:
+    talk = Talk().hear(caller("Are you open?", finished=True))
+    assert resume(lose(talk)).asked() == ["[Please answer now.]"]
+    assert talk.noted() == [("user", "Are you open?")]
+
+
+def test_an_answer_to_a_call_that_the_handle_knows_comes_first_and_as_an_answer() -> None:
+    talk = Talk().hear(calls(("f1", "book"), ("f2", "look")))
+    talk.conversation.saved()
+    talk.answer(ok("f1"))
+    lose(talk).answer(ok("f2"))
+    assert talk.sent == []
+    resume(talk)
+    assert [each["id"] for each in talk.answered()] == ["f1", "f2"]
+    assert "toolResponse" in talk.sent[0]
+
+
+def test_an_answer_to_a_call_that_the_handle_does_not_know_comes_as_words_and_once() -> None:
+    talk = Talk()
+    talk.conversation.saved()
+    talk.hear(calls(("f1", "book"), ("f2", "look"))).answer(ok("f1", id=7))
+    resume(lose(talk))
+    talk.answer(ok("f2")).answer(ok("f2")).respond()
+    assert talk.answered() == []
+    assert [words.split(" with ")[0] for _, words in talk.noted()] == [
+        "[The result of book",
+        "[The result of look",
+    ]
+    assert talk.asked() == ["[Please answer now.]"]
+
+
+def test_a_request_made_without_a_connection_waits_for_one() -> None:
+    talk = lose(Talk())
+    talk.text("DTMF 5 pressed").respond()
+    assert talk.sent == []
+    assert talk.conversation.next_timeout() is None
+    resume(talk)
+    assert talk.noted() == [("user", "DTMF 5 pressed")]
+    assert len(talk.asked()) == 1
+
+
+def test_a_model_that_stays_silent_on_the_next_connection_too_is_told_of() -> None:
+    talk = Talk().respond(instructions="Greet.").wait(6.1)
+    assert talk.conversation.stuck
+    resume(lose(talk))
+    assert talk.asked() == ["[Greet.]"]
+    assert not talk.conversation.stuck
+    assert talk.wait(3.1).of(ProviderWarning)[-1].code == NO_ANSWER
+
+
+FRAMES = st.sampled_from(
+    [
+        voice(100),
+        voice(100, outputTranscription={"text": "x"}),
+        says("words "),
+        caller("hm "),
+        caller("yes", finished=True),
+        activity("START"),
+        activity("END"),
+        INTERRUPTED,
+        GENERATED,
+        over(),
+        over("RESPONSE_REJECTED"),
+        over(interactionStatus="IN_PROGRESS"),
+        {"serverContent": {"waitingForInput": True}},
+        {"usageMetadata": {"promptTokenCount": 3}},
+    ]
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(st.tuples(FRAMES, st.floats(0, 4)), max_size=25), st.sampled_from([None, NATIVE_25, FLASH_31])
+)
+def test_whatever_a_server_says_each_item_ends_once_and_each_turn_is_done_once(steps, profile) -> None:
+    talk = Talk(profile) if profile else Talk()
+    for frame, seconds in steps:
+        talk.hear(frame).wait(seconds)
+    talk.wait(120)
+    ended = [event.item_id for event in talk.of(AudioDone)]
+    assert len(ended) == len(set(ended))
+    assert {event.item_id for event in talk.of(AudioDelta)} == set(ended)
+    done = [event.response_id for event in talk.of(ResponseDone)]
+    assert len(done) == len(set(done))
+    started, stopped = len(talk.of(SpeechStarted)), len(talk.of(SpeechStopped))
+    assert 0 <= started - stopped <= 1
+    finals = [event.item_id for event in talk.of(CallerTranscript) if event.final]
+    assert len(finals) == len(set(finals))
