@@ -330,7 +330,7 @@ def _unknown_kind(context: Mapping[str, object], value: object) -> tuple[str, st
 
 def _no_kind(_context: Mapping[str, object], value: object) -> tuple[str, str]:
     if isinstance(value, Mapping):
-        return "has no kind", "add kind: openai or kind: fake, or name the entry so"
+        return "has no kind", "add kind: openai, kind: gemini or kind: fake, or name the entry so"
     what, write = _mapping(_context, value)
     return what, "write {} for the defaults, or key: value lines, indented" if value is None else write
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Annotated, Literal
 
-from pydantic import Field, SecretStr, field_validator, model_validator
+from pydantic import ConfigDict, Field, SecretStr, field_validator, model_validator
 
 from config.fields import ExistingFile, Number, Section, Text, WebAddress, Whole, invalid
 
@@ -92,6 +92,10 @@ class VertexSettings(Section):
 
 class GeminiSettings(Section):
     """Gemini Live: with a key of AI Studio, or in a project of Vertex AI."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"oneOf": [{"required": ["api_key"]}, {"required": ["vertex"]}]}
+    )
 
     kind: Literal["gemini"] = "gemini"
     """Which provider this is; may be left out where the entry is named gemini."""

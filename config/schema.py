@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pydantic import BaseModel, JsonValue
 
 from config.models import Settings
+from config.providers import PROVIDER_KINDS
 from config.tool_checks import NoSettings
 
 
@@ -19,11 +20,22 @@ def schema(tools: Mapping[str, type[BaseModel] | None] | None = None) -> dict[st
             without it any tool is allowed.
     """
     whole = Settings.model_json_schema()
+    providers = whole["properties"]["providers"]
+    whole["properties"]["providers"] = {**providers, **_by_name(providers["additionalProperties"])}
     if tools is not None:
         agent = whole["$defs"]["AgentSettings"]["properties"]
         about = agent["tools"]["description"]
         agent["tools"] = {**tools_schema(tools), "description": about}
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **whole}
+
+
+def _by_name(union: JsonValue) -> dict[str, JsonValue]:
+    """Return what :func:`config.providers.kind_by_name` means: one named like a kind may leave it out."""
+    names: dict[str, JsonValue] = {
+        name: {"if": {"required": ["kind"]}, "then": union, "else": {"$ref": f"#/$defs/{model.__name__}"}}
+        for name, model in PROVIDER_KINDS.items()
+    }
+    return {"properties": names, "additionalProperties": {"allOf": [{"required": ["kind"]}, union]}}
 
 
 def tools_schema(known: Mapping[str, type[BaseModel] | None]) -> dict[str, JsonValue]:

@@ -118,6 +118,8 @@ def _client(settings: GeminiSettings) -> genai.Client:
     """Make the SDK's client: one for each provider, since it takes tens of milliseconds of CPU."""
     options = types.HttpOptions(
         base_url=settings.base_url,
+        # Where Live is; the SDK's own default is the version of its other methods.
+        api_version="v1beta1" if settings.vertex is not None else "v1beta",
         async_client_args={
             **CONNECTION,
             "ssl": ssl.create_default_context(cafile=settings.ca_file),

@@ -95,7 +95,7 @@ class GeminiSession:
         self._loop = asyncio.get_running_loop()
         self._conversation = Conversation(profile, f"g{secrets.token_hex(3)}")
         self._resumption = Resumption(settings.session_limit_s)
-        self._liveness = _liveness()
+        self._liveness = patient_liveness()
         self._backlog = Backlog()
         self._ready: deque[ProviderEvent] = deque(setup_warnings(setup))
         self._outbox: deque[ClientMessage] = deque()
@@ -279,7 +279,7 @@ class GeminiSession:
         now = self._loop.time()
         self._socket = socket
         self._resumption.opened()
-        self._liveness = _liveness()
+        self._liveness = patient_liveness()
         self._liveness.begin(now)
         self._conversation.resumed(now)
         await self._settle()
@@ -429,8 +429,8 @@ class GeminiSession:
         await _close(self._line)
 
 
-def _liveness() -> Liveness:
-    # Patient: pongs were seen to come half a minute late, and a caller may say nothing for as long.
+def patient_liveness() -> Liveness:
+    """Pongs were seen to come half a minute late, and a caller may say nothing for as long (fault 23)."""
     return Liveness(first=5.0, quiet=20.0, wait=45.0)
 
 

@@ -12,6 +12,7 @@ from config.source import read_source
 EXAMPLES = Path(__file__).parents[2] / "config" / "examples"
 ENVIRON = {
     "OPENAI_API_KEY": "sk-x",
+    "GEMINI_API_KEY": "AIza-x",
     "LOOKUP_TOKEN": "t",
     "PBX_PASSWORD": "p",
     "CARRIER_PASSWORD": "c",

@@ -50,6 +50,9 @@ def test_defaults_are_written_as_in_the_file():
         ("agents", {"reception": {"providers": ["x"], "prompt": "x", "on_unavailable": "explode"}}),
         ("agents", {"reception": {"providers": [], "prompt": "x"}}),
         ("providers", {"openai": {"model": "x"}}),
+        ("providers", {"gemini": {"model": "x"}}),
+        ("providers", {"gemini": {"api_key": "x", "vertex": {"project": "p"}}}),
+        ("providers", {"mine": {"api_key": "x"}}),
         ("trunks", {"a": {"allow": ["10.0.0.1"], "codecs": ["G729"]}}),
     ],
 )
@@ -58,6 +61,18 @@ def test_what_is_wrong_does_not_fit_the_schema(section, broken):
 
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(document, schema(TOOLS))
+
+
+@pytest.mark.parametrize(
+    "providers",
+    [
+        {"openai": {"api_key": "x"}, "gemini": {"api_key": "x"}, "fake": {}},
+        {"gemini": {"vertex": {"project": "p"}}, "second": {"kind": "gemini", "api_key": "x"}},
+        {"openai": {"kind": "fake"}},
+    ],
+)
+def test_a_provider_named_like_its_kind_may_leave_it_out(providers):
+    jsonschema.validate({**plain(EXAMPLES / "minimal.yaml"), "providers": providers}, schema(TOOLS))
 
 
 def test_secrets_are_marked_as_secrets():
