@@ -10,6 +10,7 @@ from gateway.cli_config import app
 EXAMPLES = Path(__file__).parents[2] / "config" / "examples"
 ENVIRON = {
     "OPENAI_API_KEY": "sk-test-0123456789",
+    "GEMINI_API_KEY": "AIza-test-0123456789",
     "LOOKUP_TOKEN": "t-0123456789",
     "CARRIER_PASSWORD": "c-0123456789",
     "PBX_PASSWORD": "p-0123456789",
