@@ -60,6 +60,8 @@ FAULTS: dict[str, str] = {
     "freeze": "the model never answers again after an interruption",
     "ignored_text": "the first so many (1) realtime texts get no answer",
     "no_cancellation": "a barge-in cancels no call: the model is mute until it is answered",
+    "wedge": "a call that waits so many seconds (10) makes the model mute until it is answered",
+    "no_activity": "no voiceActivity tells when somebody speaks",
     "tool_audio": "audio while a call that blocks is open closes with 1008",
     "go_away": "goAway at @ with so many seconds left (10), then close 1011",
     "deadline": "the close comes so many seconds (0) after goAway, whatever goAway said",
@@ -74,9 +76,9 @@ _COMMON = frozenset({
 SERVED: Mapping[Service, frozenset[str]] = {
     Service.OPENAI: _COMMON | {"refuse_update", "failed", "incomplete", "cut_arguments", "rate_limits"},
     Service.GEMINI: _COMMON | {
-        "late_pong", "rejected", "silent_audio", "die", "thoughts", "phantom_interrupted", "no_interrupted",
-        "freeze", "ignored_text", "no_cancellation", "tool_audio", "go_away", "deadline", "hush",
-        "refuse_resume", "no_handles",
+        "late_pong", "rejected", "silent_audio", "die", "thoughts", "phantom_interrupted",
+        "no_interrupted", "freeze", "ignored_text", "no_cancellation", "wedge", "no_activity",
+        "tool_audio", "go_away", "deadline", "hush", "refuse_resume", "no_handles",
     },
 }  # fmt: skip
 HANDSHAKE = frozenset({"status", "late_handshake", "no_pong", "late_pong", "slow_reader"})
@@ -100,6 +102,7 @@ _NUMBERS = {
     "silent_audio": (0, 1000),
     "die": (1000, 4999),
     "ignored_text": (1, 1000),
+    "wedge": (0, 3600),
     "go_away": (0, 3600),
     "deadline": (0, 3600),
     "refuse_resume": (1000, 4999),
@@ -132,6 +135,7 @@ DEFAULTS = {
     "silent_audio": "0",
     "die": "1006",
     "ignored_text": "1",
+    "wedge": "10",
     "go_away": "10",
     "deadline": "0",
     "refuse_resume": "1008",

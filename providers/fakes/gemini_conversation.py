@@ -37,6 +37,8 @@ class OpenCall:
     behavior: Behavior
     batch: int
     """Calls of one message are answered before the model speaks about any of them."""
+    at: float = 0.0
+    """When it was made."""
 
 
 @dataclass(slots=True)
@@ -83,6 +85,10 @@ class Conversation:
     def blocked(self) -> bool:
         """Whether the model waits for an answer before it may speak."""
         return any(call.behavior is Behavior.BLOCKING for call in self.open.values())
+
+    def waits_since(self) -> float | None:
+        """Return when the oldest open call was made."""
+        return min((call.at for call in self.open.values()), default=None)
 
     def add(self, role: str, text: str, *, spoken: bool = False) -> None:
         """Append what was written, or said: what was said counts as audio, elsewhere."""

@@ -100,7 +100,7 @@ class Ear:
 
     def _signal(self, activity: str, vad: str, at_ms: int) -> None:
         outbox = self._context.outbox
-        if not self.manual:
+        if not (self.manual or self._context.faults.get("no_activity")):
             outbox.send(wire.voice_activity(activity, at_ms))
         if self._context.setup.vad_signals:
             outbox.send(wire.vad_signal(vad))

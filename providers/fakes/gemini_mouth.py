@@ -40,6 +40,8 @@ from providers.fakes.speech import silence
 
 PARTS_MS = (40, 100, 60, 80)
 """Lengths of parts in turn, where the script sets none of its own."""
+SEARCH = "google_search"
+"""A call of this name in a script is Google's own search, where the session has it."""
 _HUGE_BYTES = 800_000
 """As base64 more than 1 MiB."""
 _REASONS = frozenset({
@@ -84,6 +86,8 @@ class _Turn:
     arguments: list[Json] = field(default_factory=list)
     text: str = ""
     """Of the arguments of the call that is being made."""
+    searched: list[str] = field(default_factory=list)
+    """What Google was asked, by a call that no client sees."""
 
 
 class Mouth:
@@ -305,15 +309,19 @@ class Mouth:
         """Send the calls that were made since the last speech, in one message."""
         turn, conversation = self._turn, self._context.conversation
         self._batch += 1
-        calls, turn.calls = turn.calls, []
-        arguments, turn.arguments = turn.arguments, []
-        for call in calls:
+        made = list(zip(turn.calls, turn.arguments, strict=True))
+        turn.calls, turn.arguments = [], []
+        if self._context.setup.searches:
+            turn.searched += [str(args.get("query", "")) for call, args in made if call.name == SEARCH]
+            made = [(call, args) for call, args in made if call.name != SEARCH]
+        if not made:
+            return
+        for call, _ in made:
+            call.at = self._now
             conversation.called(call)
-        message = wire.tool_call(
-            (call.id, call.name, args) for call, args in zip(calls, arguments, strict=True)
-        )
+        message = wire.tool_call((call.id, call.name, args) for call, args in made)
         self._context.outbox.send({**message, "usageMetadata": self._usage()})
-        if any(call.behavior is Behavior.BLOCKING for call in calls):
+        if any(call.behavior is Behavior.BLOCKING for call, _ in made):
             self.phase = Phase.WAITING
 
     def _abandon(self, reason: str) -> None:
@@ -343,6 +351,8 @@ class Mouth:
         end: Json = {"turnComplete": True}
         if turn.reason:
             end["turnCompleteReason"] = turn.reason
+        if turn.searched:
+            end["groundingMetadata"] = wire.grounding(turn.searched)
         if context.setup.model.reports_interaction:
             end["interactionStatus"] = "IN_PROGRESS" if context.conversation.open else "IDLE"
         context.outbox.send({"serverContent": end, "usageMetadata": self._usage()})

@@ -348,9 +348,15 @@ class LiveSession:
 
     def _answer(self, now: float) -> None:
         """Answer, if an answer is due and nothing stands in the way; what ends that calls again."""
-        if self._owes_answer and not (self._mouth.active or self._ear.speaking or self.conversation.blocked):
+        if self._owes_answer and not (self._mouth.active or self._ear.speaking or self._stuck(now)):
             self._owes_answer = False
             self._mouth.answer(now)
+
+    def _stuck(self, now: float) -> bool:
+        """Whether the model cannot speak because a call waits for its answer."""
+        wedge, since = self.faults.get("wedge"), self.conversation.waits_since()
+        wedged = wedge is not None and since is not None and now >= since + wedge.number
+        return wedged or self.conversation.blocked
 
     # Resumption.
 

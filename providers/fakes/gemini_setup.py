@@ -42,6 +42,8 @@ class Setup:
     model: Model
     instructions: str = ""
     tools: Mapping[str, Behavior] = field(default_factory=dict)
+    searches: bool = False
+    """Whether the model may ask Google."""
     vad: VadSettings | None = VadSettings()  # noqa: RUF009
     """``None`` where the client says itself when somebody speaks."""
     interrupts: bool = True
@@ -89,6 +91,7 @@ def read_setup(setup: JsonView, backend: Backend) -> Setup:
         model=model,
         instructions=text_of(setup.get("systemInstruction", {})),
         tools=_tools(setup.get("tools", ()), model),
+        searches=any("googleSearch" in tool for tool in setup.get("tools", ())),
         vad=_vad(setup.get("realtimeInputConfig", {}).get("automaticActivityDetection", {})),
         interrupts=setup.get("realtimeInputConfig", {}).get("activityHandling") != "NO_INTERRUPTION",
         hears_words="inputAudioTranscription" in setup,

@@ -83,6 +83,13 @@ def tool_call(calls: Iterable[tuple[str, str, Json]]) -> Json:
     }
 
 
+def grounding(queries: Iterable[str]) -> Json:
+    """Return what was searched for and one page that was found for each."""
+    asked = list(queries)
+    pages = [{"web": {"uri": "https://example.com/", "title": query}} for query in asked]
+    return {"webSearchQueries": asked, "groundingChunks": pages}
+
+
 def resumption(handle: str, *, consumed: int | None) -> Json:
     """Return an update with a handle, or one that says that now is no time to resume."""
     update: Json = {"newHandle": handle, "resumable": True} if handle else {"resumable": False}

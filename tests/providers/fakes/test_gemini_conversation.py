@@ -4,7 +4,7 @@ import pytest
 
 from providers.fakes.speech import Tone, render, silence
 from providers.types import PCM16_16K, PCM16_24K
-from tests.kit.gemini import TOOLS, dial
+from tests.kit.gemini import TOOLS, dial, functions
 
 
 def test_calls_that_do_not_block_end_the_turn_and_are_spoken_about_when_idle():
@@ -193,6 +193,25 @@ def test_two_messages_of_calls_are_answered_each_for_itself():
     line.answer(slow)
     line.run(1)
     assert line.voice().endswith(render(Tone(600, 300), PCM16_24K))
+
+
+def test_a_search_of_the_services_own_is_told_with_the_end_of_the_turn():
+    script = """
+    steps:
+      - on: greeting
+        say: {tone: 440, ms: 100, text: Six}
+        call: [{tool: google_search, arguments: {query: hours}}, {tool: lookup}]
+    """
+    both = [{"googleSearch": {}}, *functions(None, "lookup")]
+    line = dial(script, setup={"tools": both})
+    line.say("Greet the caller.")
+    line.run(1)
+    assert [call["name"] for call in line.calls()] == ["lookup"]
+    assert [each["webSearchQueries"] for each in line.all("groundingMetadata")] == [["hours"]]
+    without = dial(script)
+    without.say("Greet the caller.")
+    without.run(1)
+    assert [call["name"] for call in without.calls()] == ["google_search", "lookup"]
 
 
 def test_arguments_that_are_no_json_end_the_turn():

@@ -222,6 +222,30 @@ def test_audio_while_a_call_blocks_may_close_the_connection():
     assert line.session.closing == Close(1008, "Operation is not implemented, or supported, or enabled.")
 
 
+def test_a_call_that_waits_too_long_makes_the_model_mute():
+    """Fault 21."""
+    line = dial("wedge:5", TOOL)
+    line.say("Greet the caller.")
+    line.run(4)
+    line.say("Are you there?")
+    line.run(2)
+    assert line.session.turns == 2
+    line.say("Are you there?")
+    line.run(60)
+    assert line.session.turns == 2
+    line.answer(*line.calls())
+    line.run(1)
+    assert line.voice().endswith(render(Tone(500, 200), PCM16_24K))
+
+
+def test_nothing_may_tell_when_somebody_speaks():
+    line = dial("no_activity")
+    line.turn()
+    line.run(3)
+    assert "voiceActivity" not in line.kinds
+    assert line.voice() == GOOD
+
+
 def test_arguments_may_be_slow():
     line = dial("slow_arguments:2", TOOL, tools=BLOCKING)
     line.say("Greet the caller.")
