@@ -139,7 +139,7 @@ class Bridge:
         self._digits = DtmfCollector()
         self._running: set[asyncio.Task[None]] = set()
         """Tools and keys that are on their way to the model."""
-        self._recovery = Recovery(
+        self.recovery = Recovery(
             model=model,
             opener=opener,
             stage=self,
@@ -167,7 +167,7 @@ class Bridge:
                 group.create_task(self._caller_to_model(), name=f"{name} caller->model"),
                 group.create_task(self._line_events(), name=f"{name} line"),
                 group.create_task(self._lost_media(), name=f"{name} media"),
-                group.create_task(self._recovery.run(), name=f"{name} recovery"),
+                group.create_task(self.recovery.run(), name=f"{name} recovery"),
                 group.create_task(self._budget.run(self._obey), name=f"{name} budget"),
             ]
             self._follow(self._model.session)
@@ -267,7 +267,7 @@ class Bridge:
         except SessionLost as error:
             log.error("provider.session_lost", code=error.code, error=str(error))  # noqa: TRY400 - foreseen
             self._ending.caller_paused()  # whoever told us that the caller speaks tells us no more
-            self._recovery.lost(error)
+            self.recovery.lost(error)
 
     def _audio(self, event: AudioDelta) -> None:
         now = self._clock()
@@ -275,8 +275,8 @@ class Bridge:
             return  # the caller hears ringing, or somebody else already
         if not self._talk.audio(event.item_id, len(event.audio), now=now):
             return
-        if self._recovery.waits_for_speech:
-            self._recovery.spoke()
+        if self.recovery.waits_for_speech:
+            self.recovery.spoke()
         latency = self._talk.response_latency(now=now)
         if latency is not None:
             self._report(ev.FirstAudio, round(latency * 1000))
@@ -313,10 +313,10 @@ class Bridge:
             case ProviderWarning():
                 log.warning("provider.warning", code=event.code, message=event.message)
                 if event.code == NO_ANSWER:  # the session has asked again by itself
-                    self._recovery.request(NO_ANSWER, at_least=Rung.FAIL_OVER)
+                    self.recovery.request(NO_ANSWER, at_least=Rung.FAIL_OVER)
             case SessionEnding():
                 log.info("provider.session_ending", after_s=event.after)
-                self._recovery.session_ending(event.after)
+                self.recovery.session_ending(event.after)
             case ToolCallsCancelled() | AudioDelta():
                 pass  # begun tools finish, their answers are ignored by the session; audio has its own way
 
