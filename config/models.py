@@ -50,6 +50,7 @@ from config.recovery import AgentRecovery
 from config.server import ServerSettings
 from config.transfers import AgentTransfer
 from config.trunks import TrunkSettings
+from config.turns import TurnDetection
 from config.voices import AgentVoice
 
 
@@ -187,6 +188,8 @@ class AgentSettings(Section):
     """The language of the conversation, as a tag such as en or de-DE."""
     prompt: Prompt
     """The system prompt: text, or {file: PATH} relative to this file."""
+    turn_detection: TurnDetection | None = None
+    """How the end of a caller's turn is found, where it differs from the provider's settings."""
     greeting: Text | None = "Greet the caller in one short sentence and ask how you can help."
     """Instruction for the agent's first words; null lets the caller speak first."""
     tools: Table[Mapping[str, JsonValue]] = Field(default_factory=empty)

@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field, SecretStr, field_validator, model_validator
 
 from config.fields import ExistingFile, Number, Section, Text, WebAddress, Whole, invalid
+from config.turns import TurnDetection
 
 ENDING_MODELS = ("gpt-realtime", "gpt-realtime-mini", "gpt-audio-mini")
 LEGACY_MODELS = ("gpt-4o-realtime-preview", "gpt-4o-mini-realtime-preview")
@@ -19,15 +20,26 @@ ENDING_TRANSCRIBERS = (
     "gpt-4o-mini-transcribe",
     "gpt-4o-transcribe-diarize",
 )
+KEYWORD_TRANSCRIBERS = ("gpt-transcribe", "gpt-live-transcribe")
+NOT_REASONING = re.compile(r"gpt-(realtime(-mini|-1\.5)?|audio-mini|4o(-mini)?-realtime-preview)(-20.*)?")
 
 
-class TurnDetection(Section):
-    """How the provider finds the end of the caller's turn."""
+class NoiseReduction(Section):
+    """Takes noise out of the caller's voice at the provider, before it is listened to."""
 
-    threshold: Annotated[Number, Field(ge=0, le=1)] = 0.5
-    """How loud speech must be, 0 to 1; higher for noisy lines."""
-    silence_ms: Annotated[Whole, Field(ge=50, le=10_000)] = 500
-    """Silence after which the caller's turn is over."""
+    type: Literal["near_field", "far_field"] = "near_field"
+    """near_field for a handset or headset, far_field for a hands-free phone."""
+    strength: Annotated[Number, Field(ge=0, le=1)] = 1.0
+    """How much is taken out."""
+
+
+class AzureSettings(Section):
+    """OpenAI Realtime in an Azure resource; base_url is then the address of the resource."""
+
+    deployment: Text | None = None
+    """The name of the deployment; null is the name of the model."""
+    api_version: Text | None = None
+    """A dated version such as 2025-04-01-preview; null is the GA address (/openai/v1)."""
 
 
 def _printable(key: SecretStr) -> SecretStr:
@@ -50,15 +62,60 @@ class OpenAISettings(Section):
     """Another server, such as http://127.0.0.1:9100/v1 for `trunkline fake-openai`."""
     connect_timeout_s: Annotated[Number, Field(gt=0, le=60)] = 5.0
     """A session that is not configured after so long is given up; the caller hears ringing meanwhile."""
+    azure: AzureSettings | None = None
+    """Write azure: {} where base_url is an Azure resource (https://NAME.openai.azure.com)."""
     transcription_model: Text | None = "gpt-live-transcribe"
     """Writes down what the caller says, for the transcript; null for none."""
+    transcription_keywords: tuple[Text, ...] = ()
+    """Names and words that callers use; for gpt-transcribe and gpt-live-transcribe."""
+    transcription_prompt: Text | None = None
+    """What the calls are about, for the transcriber; not for gpt-realtime-whisper."""
     turn_detection: TurnDetection = TurnDetection()
-    """How the end of a turn is found."""
+    """How the end of a turn is found; an agent may say it differently."""
+    noise_reduction: NoiseReduction | None = None
+    """Write {} for the provider's noise reduction; null for none, since telephones have their own."""
+    reasoning_effort: Literal["minimal", "low", "medium", "high", "xhigh"] | None = None
+    """How much the model thinks before it speaks; null is its own choice. For gpt-realtime-2 and newer."""
+    parallel_tool_calls: bool | None = None
+    """Whether one answer may call several tools; null is the model's choice. For gpt-realtime-2 and newer."""
+    max_output_tokens: Annotated[Whole, Field(ge=1, le=4096)] | None = None
+    """The longest answer (a second of speech is 20 tokens), tool calls included; null for no limit."""
+    speed: Annotated[Number, Field(ge=0.25, le=1.5)] = 1.0
+    """How fast the agent speaks."""
 
     @field_validator("api_key")
     @classmethod
     def _key_is_printable(cls, value: SecretStr) -> SecretStr:
         return _printable(value)
+
+    @model_validator(mode="after")
+    def _fits_its_models(self) -> OpenAISettings:
+        if self.azure is not None and self.base_url is None:
+            raise invalid(
+                "azure needs the address of the resource", "add base_url: https://NAME.openai.azure.com"
+            )
+        model = self.transcription_model or ""
+        if self.transcription_keywords and model not in KEYWORD_TRANSCRIBERS:
+            raise invalid(
+                "transcription_keywords do not fit the transcription_model",
+                "write transcription_model: gpt-live-transcribe, or remove the keywords",
+            )
+        if self.transcription_prompt and model in ("", "gpt-realtime-whisper"):
+            raise invalid(
+                "transcription_prompt does not fit the transcription_model",
+                "write transcription_model: gpt-live-transcribe, or remove the prompt",
+            )
+        if not _reasons(self.model) and (self.reasoning_effort, self.parallel_tool_calls) != (None, None):
+            raise invalid(
+                "reasoning_effort and parallel_tool_calls need a model that reasons",
+                "write model: gpt-realtime-2.1, or remove them",
+            )
+        return self
+
+
+def _reasons(model: str) -> bool:
+    """Whether a model takes the settings of those that reason; what is unknown is the operator's word."""
+    return NOT_REASONING.fullmatch(model) is None
 
 
 class GeminiTurnDetection(Section):

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
-from providers.types import AudioFormat, Capabilities, ProviderEvent, SessionSetup, Usage
+from providers.types import (
+    AudioFormat,
+    Capabilities,
+    ProviderEvent,
+    ProviderWarning,
+    SessionSetup,
+    Usage,
+)
 from tools.types import CallUpdate, ToolResult
 
 
@@ -90,4 +97,13 @@ class Provider(Protocol):
 
         Raises :exc:`providers.errors.ProviderUnavailable` or ``ProviderRejected`` on entering.
         """
+        ...
+
+
+@runtime_checkable
+class Advising(Protocol):
+    """A provider that can say beforehand what its operator should know."""
+
+    async def advice(self) -> list[ProviderWarning]:
+        """Say what is going to change, such as a model's end; empty when that cannot be found out."""
         ...

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, fields
 from enum import Enum, StrEnum
 from typing import Literal, NamedTuple, TypeAlias
 
+from config.turns import TurnDetection
 from tools.types import AgentToolDefinition, ToolCall
 
 
@@ -155,6 +156,8 @@ class SessionSetup:
     voice: str | None = None
     language: str | None = None
     vendor_tools: tuple[str, ...] = ()
+    turn_detection: TurnDetection | None = None
+    """The agent's own; its keys go before those of the provider's settings."""
     history: tuple[HistoryItem, ...] = ()
     """The call so far, the oldest first, where this session goes on with what another began."""
 

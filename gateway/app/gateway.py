@@ -23,7 +23,7 @@ from config.models import Settings
 from config.watch import Current, Reload, follow
 from gateway.app import trunks
 from gateway.app.network import endpoint_settings
-from gateway.app.providers import ProviderPool
+from gateway.app.providers import ProviderPool, give_advice
 from gateway.app.sources import ConfigSources
 from gateway.calls.admission import Admission
 from gateway.calls.bus import EventBus
@@ -211,6 +211,7 @@ class Gateway:
                     group.create_task(self.web.run(), name="web"),
                     group.create_task(_listening(meter, "meter"), name="meter"),
                     group.create_task(_collect(), name="collector"),
+                    group.create_task(give_advice(self._providers.providers.values()), name="advice"),
                 ]
                 recorder = group.create_task(_listening(self.recorder.run(), "recorder"), name="recorder")
                 calls = group.create_task(self.switchboard.run(), name="switchboard")

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+
+import structlog
 
 from config.models import Settings
 from config.providers import FakeSettings, GeminiSettings, OpenAISettings
-from providers.base import Provider
+from providers.base import Advising, Provider
 from providers.fakes.voice import FakeVoiceProvider
 from providers.openai import OpenAIProvider
+
+log = structlog.get_logger(__name__)
 
 Connected = OpenAISettings | GeminiSettings
 
@@ -18,6 +22,8 @@ class ProviderPool:
 
     def __init__(self) -> None:
         self._made: dict[str, tuple[Connected, Provider]] = {}
+        self.providers: Mapping[str, Provider] = {}
+        """Those that calls begin with now."""
 
     def use(self, settings: Settings) -> Mapping[str, Provider]:
         """
@@ -35,7 +41,7 @@ class ProviderPool:
                     providers[name] = made[name][1]
                 case FakeSettings():
                     providers[name] = FakeVoiceProvider(entry.script, name)
-        self._made = made
+        self._made, self.providers = made, providers
         return providers
 
 
@@ -48,3 +54,13 @@ def _make(entry: Connected, name: str) -> Provider:
             from providers.gemini import GeminiProvider
 
             return GeminiProvider(entry, name)
+
+
+async def give_advice(providers: Iterable[Provider]) -> None:
+    """Log what the providers can say beforehand; it may take them a while, and nobody waits for it."""
+    for provider in providers:
+        if isinstance(provider, Advising):
+            for warning in await provider.advice():
+                log.warning(
+                    "provider.advice", provider=provider.name, code=warning.code, message=warning.message
+                )

@@ -197,6 +197,7 @@ async def open_session(
         tools=tools.definitions,
         line=line,
         language=plan.agent.language,
+        turn_detection=plan.agent.turn_detection,
     )
     limit_s = plan.agent.recovery.open_s
     failures: list[str] = []

@@ -100,6 +100,16 @@ class Director:
         self._pending: tuple[Stimulus, ...] = ()
         self._before: tuple[tuple[_Available, ...], tuple[Stimulus, ...]] = (self._available, ())
         self._turns = 0
+        self._greeted = False
+
+    def spoke_before(self) -> None:
+        """
+        Learn that the agent has spoken before this session, and of what it had heard until then.
+
+        No greeting is due any more, and what was noticed so far has had its answer.
+        """
+        self._greeted = True
+        self._pending = ()
 
     def instruct(self, instructions: str) -> None:
         """Take new instructions; when they belong to another scene, that one begins from its top."""
@@ -137,6 +147,8 @@ class Director:
         happened, self._pending = self._pending, ()
         for index, available in enumerate(self._available):
             acts = _acts(available.step, tools=tools)
+            if self._greeted and isinstance(available.step.on, OnGreeting):
+                continue
             if _fits(available.step, happened) and (acts or tools):
                 self._use(index)
                 return Reaction(acts, available.step.after, available.step.outcome)

@@ -32,11 +32,12 @@ from websockets.http11 import Request, Response
 from providers.fakes.faults import FaultError, Faults, Service, parse_faults
 from providers.fakes.openai_check import check_server_event
 from providers.fakes.openai_session import Options, RealtimeSession
-from providers.fakes.openai_wire import http_error
+from providers.fakes.openai_wire import http_error, model_list
 from providers.fakes.pump import Pump, hold_pongs, now
 from providers.fakes.script import DEFAULT_SCRIPT, Connect, Script, load_script
 
 _PATHS = ("/v1/realtime", "/realtime")
+_MODELS = ("/v1/models", "/models")
 
 
 class OpenAIFakeServer:
@@ -92,6 +93,11 @@ class OpenAIFakeServer:
     def websocket_url(self) -> str:
         return f"ws://{self._host}:{self._port}/v1"
 
+    @property
+    def connections(self) -> int:
+        """How many clients are connected now."""
+        return 0 if self._server is None else len(self._server.connections)
+
     async def __aenter__(self) -> Self:
         self._server = await serve(
             self._converse,
@@ -126,7 +132,9 @@ class OpenAIFakeServer:
         if self.script.connect is Connect.HANG:
             await self._wait(None)
         status = self._status(request, faults)
-        return self._refuse(connection, status) if status else None
+        if status:
+            return self._refuse(connection, status)
+        return _models(connection) if urlsplit(request.path).path in _MODELS else None
 
     async def _wait(self, seconds: float | None) -> None:
         """Wait so long, or until the server stops."""
@@ -146,10 +154,10 @@ class OpenAIFakeServer:
         wrong = self._api_key is not None and not hmac.compare_digest(key.encode(), self._api_key.encode())
         if scheme != "Bearer" or not key or wrong or self.script.connect is Connect.REJECT_KEY:
             return 401
-        query = parse_qs(urlsplit(request.path).query)
-        if urlsplit(request.path).path not in _PATHS or not query.get("model"):
-            return 404
-        return None
+        path, query = urlsplit(request.path).path, parse_qs(urlsplit(request.path).query)
+        if path in _MODELS or (path in _PATHS and query.get("model")):
+            return None
+        return 404
 
     def _refuse(self, connection: ServerConnection, status: int, message: str = "") -> Response:
         self.refused.append(status)
@@ -190,3 +198,11 @@ class OpenAIFakeServer:
             hold_pongs(connection, None)
         slow = faults.get("slow_reader")
         await Pump(connection, session, text=True, read_delay=slow.number if slow else 0.0).run()
+
+
+def _models(connection: ServerConnection) -> Response:
+    """Answer with the list of models, of which some have a date of shut-down."""
+    response = connection.respond(200, json.dumps(model_list()))
+    del response.headers["Content-Type"]
+    response.headers["Content-Type"] = "application/json"
+    return response

@@ -236,6 +236,8 @@ class RealtimeSession:
                         self._director.notice(CallerSpoke(barged_in=False))
                     elif "text" in part:
                         self._director.notice(TextArrived(part["text"]))
+            case "message", "assistant":
+                self._director.spoke_before()
             case "function_call", _:
                 item.setdefault("call_id", self._ids.new("call"))
                 self.conversation.called(item["call_id"], item["name"])

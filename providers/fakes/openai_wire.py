@@ -50,6 +50,21 @@ class Ids:
         return f"{prefix}_{''.join(self._random.choices(_ID_LETTERS, k=21))}"
 
 
+SHUTDOWN_DATES: dict[str, str | None] = {
+    "gpt-realtime-2.1": None,
+    "gpt-realtime-2.1-mini": None,
+    "gpt-realtime-2": None,
+    "gpt-realtime-1.5": None,
+    "gpt-realtime": "2027-01-20",
+    "gpt-realtime-mini": "2027-01-20",
+    "gpt-live-transcribe": None,
+    "gpt-transcribe": None,
+    "whisper-1": "2027-02-26",
+    "gpt-4o-transcribe": "2027-02-26",
+    "gpt-4o-mini-transcribe": "2027-02-26",
+}
+
+
 def format_of(spec: JsonView) -> AudioFormat:
     """Return the format that ``{"type": "audio/pcmu"}`` names."""
     return FORMATS[spec["type"]]
@@ -142,6 +157,23 @@ def usage(
             },
         },
         "output_token_details": {"text_tokens": text_out, "audio_tokens": audio_out},
+    }
+
+
+def model_list() -> Json:
+    """Return the answer of ``GET /models``: what a telephone needs, with the announced dates."""
+    return {
+        "object": "list",
+        "data": [
+            {
+                "id": name,
+                "object": "model",
+                "created": 1_788_000_000,
+                "owned_by": "openai",
+                "shutdown_date": date,
+            }
+            for name, date in SHUTDOWN_DATES.items()
+        ],
     }
 
 

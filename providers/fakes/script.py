@@ -33,7 +33,8 @@ A step is one reaction of the model, used once unless it says ``repeat``::
 ``on`` is one of
 
 ==================================  ===============================================================
-``greeting``                        an answer was asked for, and the caller has not spoken yet
+``greeting``                        an answer was asked for, and nobody has spoken yet: neither the
+                                    caller nor, before this session, the agent
 ``caller_turn``                     the caller finished a turn
 ``barge_in``                        the same, and the turn had cut off what the model was saying
 ``{dtmf: "1"}``, ``{dtmf: any}``    a text such as "DTMF 1 pressed" was put in, and an answer asked for

@@ -92,27 +92,40 @@ class FakeVoiceSession:
         except TimeoutError:
             pass
 
+    @property
+    def _over(self) -> bool:
+        """Whether nobody hears us any more."""
+        return self.closed or bool(self.core.lost)
+
     async def send_audio(self, audio: bytes) -> None:
+        if self._over:
+            return
         self.core.hear(audio, _now())
         # Nothing to tell the reader of silence: it would be woken fifty times a second.
         if self.core.has_events:
             self._changed.set()
 
     async def send_text(self, text: str, *, role: str = "user") -> None:
-        self.core.take_text(text, role)
+        if not self._over:
+            self.core.take_text(text, role)
 
     async def send_tool_result(self, result: ToolResult) -> None:
-        self.core.take_result(result)
+        if not self._over:
+            self.core.take_result(result)
 
     async def respond(self, *, instructions: str | None = None, tools: bool = True) -> None:
-        self.core.respond(instructions, _now(), tools=tools)
-        self._changed.set()
+        if not self._over:
+            self.core.respond(instructions, _now(), tools=tools)
+            self._changed.set()
 
     async def interrupt(self, *, item_id: str, heard_ms: int) -> None:
-        self.core.interrupt(item_id, heard_ms, _now())
-        self._changed.set()
+        if not self._over:
+            self.core.interrupt(item_id, heard_ms, _now())
+            self._changed.set()
 
     async def update(self, update: CallUpdate) -> None:
+        if self._over:
+            raise ProviderRejected("The session is over.", code="session_lost")
         self.core.update(update)
 
     def close(self) -> None:

@@ -32,15 +32,18 @@ from providers.types import (
     AudioDone,
     AudioFormat,
     CallerTranscript,
+    HistoryItem,
     Interrupted,
     ProviderEvent,
     ProviderWarning,
     ResponseDone,
     ResponseStatus,
+    Said,
     SessionSetup,
     SpeechStarted,
     SpeechStopped,
     ToolCallsRequested,
+    ToolUsed,
     Usage,
 )
 from tools.types import CallUpdate, ToolCall, ToolResult
@@ -50,6 +53,8 @@ MAX_EVENTS = 10_000
 
 MAX_KEPT = 256
 """What the call said to the model, kept for tests."""
+MAX_HEARD = 64 * 1024
+"""Bytes of the caller's voice that are kept for tests: eight seconds of G.711."""
 
 _STATUS = {
     Status.COMPLETED: ResponseStatus.COMPLETED,
@@ -87,8 +92,8 @@ class VoiceCore:
     """
     A scripted model in one conversation.
 
-    ``interruptions``, ``texts`` and ``results`` keep what the call said to the model; ``setup`` follows
-    the updates.
+    ``interruptions``, ``texts``, ``results`` and the beginning in ``heard`` keep what the call said to the
+    model; ``setup`` follows the updates.
     """
 
     def __init__(
@@ -98,6 +103,7 @@ class VoiceCore:
         self.interruptions: deque[Heard] = deque(maxlen=MAX_KEPT)
         self.texts: deque[tuple[str, str]] = deque(maxlen=MAX_KEPT)
         self.results: deque[ToolResult] = deque(maxlen=MAX_KEPT)
+        self.heard = bytearray()
         self.lost = ""
         self.usage = Usage()
         """A token for 100 ms of the caller and for 50 ms of the agent."""
@@ -115,6 +121,12 @@ class VoiceCore:
         self._playing_until = 0.0
         self._barged_in = False
         self._idle_at: float | None = None
+        for past in setup.history:
+            self._remember(past)
+        self._events += (
+            ProviderWarning("vendor_tool_unavailable", f"{token} does not exist here")
+            for token in setup.vendor_tools
+        )
         if script.lose_after is not None:
             self._agenda.at(now + script.lose_after, lambda _at: self._lose("the script loses the session"))
 
@@ -149,12 +161,23 @@ class VoiceCore:
             self._director.notice(CallerWasIdle())
             self._want(now, tools=True)
 
+    def _remember(self, past: HistoryItem) -> None:
+        match past:
+            case Said("agent"):
+                self._director.spoke_before()
+            case Said(_, text):
+                self._director.notice(TextArrived(text))
+            case ToolUsed(call, output):
+                self._director.notice(ToolAnswered(call.name, output))
+
     # What the call does.
 
     def hear(self, audio: bytes, now: float) -> None:
         """Take caller audio, in call order."""
         if self.lost:
             return
+        if len(self.heard) < MAX_HEARD:
+            self.heard += audio
         for event in self._detector.hear(audio):
             if isinstance(event, VoiceStarted):
                 self._speech_began(now)

@@ -10,88 +10,81 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from config.providers import OpenAISettings, TurnDetection
+from pydantic import SecretStr
+
+from config.providers import NoiseReduction, OpenAISettings
+from config.turns import TurnDetection
 from config.voices import OPENAI
 from providers.types import PCM16_24K, PCMA, PCMU, AudioFormat, ProviderWarning, SessionSetup
 from tools.types import AgentToolDefinition, CallUpdate, JsonValue
 
-DEFAULT_TRANSCRIPTION_MODEL = OpenAISettings.model_fields["transcription_model"].default
+DEFAULTS = OpenAISettings(api_key=SecretStr("none"))
+"""For the shape of a session alone, which names no key."""
 DESCRIPTION_LIMIT = 1024
 """Characters of a tool's description; one more and the service refuses the whole session."""
-_PREFIX_PADDING_MS = 300
 
 Session = dict[str, JsonValue]
 
 
-def build_openai_session_config(
-    setup: SessionSetup,
-    *,
-    turn_detection: TurnDetection | None = None,
-    transcription_model: str | None = DEFAULT_TRANSCRIPTION_MODEL,
-) -> Session:
+def build_openai_session_config(setup: SessionSetup, settings: OpenAISettings = DEFAULTS) -> Session:
     """
     Build the whole ``session`` of the first ``session.update``.
 
     The line's G.711 passes through in both directions; any other line gets PCM16 at 24 kHz.
-    ``instructions`` is the prompt and the tools' addendum (L-29).
+    ``instructions`` is the prompt and the tools' addendum (L-29). What is not set is left out, since an
+    older model refuses a whole session for a key that it does not know.
 
     Args:
         setup: What the call wants.
-        turn_detection: How the end of the caller's turn is found.
-        transcription_model: Writes down the caller; ``None`` for no transcripts.
+        settings: What the operator wants of this provider.
     """
-    turns = turn_detection or TurnDetection()
     wire_format = audio_format(setup.line)
-    return {
+    output: Session = {"format": wire_format, "voice": voice(setup.voice) or OPENAI.default}
+    if settings.speed != 1.0:
+        output["speed"] = settings.speed
+    session: Session = {
         "type": "realtime",
         "instructions": setup.instructions,
         "output_modalities": ["audio"],
         "audio": {
             "input": {
                 "format": wire_format,
-                "noise_reduction": None,
-                "transcription": transcription(transcription_model, setup.language),
-                "turn_detection": {
-                    "type": "server_vad",
-                    "threshold": turns.threshold,
-                    "prefix_padding_ms": _PREFIX_PADDING_MS,
-                    "silence_duration_ms": turns.silence_ms,
-                    "create_response": True,
-                    "interrupt_response": True,
-                },
+                "noise_reduction": noise_reduction(settings.noise_reduction),
+                "transcription": transcription(settings, setup.language),
+                "turn_detection": turn_detection(turns(setup, settings)),
             },
-            "output": {"format": wire_format, "voice": voice(setup.voice) or OPENAI.default},
+            "output": output,
         },
         "tools": [function_tool(tool) for tool in setup.tools],
         "tool_choice": "auto",
     }
+    if settings.reasoning_effort is not None:
+        session["reasoning"] = {"effort": settings.reasoning_effort}
+    if settings.parallel_tool_calls is not None:
+        session["parallel_tool_calls"] = settings.parallel_tool_calls
+    if settings.max_output_tokens is not None:
+        session["max_output_tokens"] = settings.max_output_tokens
+    return session
 
 
 def build_openai_session_update(
-    setup: SessionSetup,
-    update: CallUpdate,
-    *,
-    turn_detection: TurnDetection | None = None,
-    transcription_model: str | None,
-    spoke: bool = False,
+    setup: SessionSetup, update: CallUpdate, settings: OpenAISettings = DEFAULTS, *, spoke: bool = False
 ) -> Session:
     """
     Build the part of a session that ``update`` names, and all of its audio.
 
     The audio is repeated because a server that takes a partial update for a new one falls back to its
     defaults: 24 kHz PCM, which a telephone hears as noise. Only the voice is not, once it was heard: the
-    server refuses the whole update then, though the voice is the same.
+    server refuses the whole update then, though the voice is the same; nor the speed, which it takes only
+    while nothing is said.
 
     Args:
         setup: What the call wants, with the update already in it.
         update: Says which parts changed.
-        turn_detection: As in the first update.
-        transcription_model: As in the first update.
+        settings: As in the first update.
         spoke: Whether the model has said anything.
     """
-    whole = build_openai_session_config(
-        setup, turn_detection=turn_detection, transcription_model=transcription_model
-    )
+    whole = build_openai_session_config(setup, settings)
     audio = whole["audio"]
     assert isinstance(audio, dict)
     if spoke:
@@ -102,6 +95,36 @@ def build_openai_session_update(
     if update.tools is not None:
         session["tools"] = whole["tools"]
     return session
+
+
+def turns(setup: SessionSetup, settings: OpenAISettings) -> TurnDetection:
+    """Return how the end of a turn is found: the agent's words over the provider's."""
+    own = setup.turn_detection
+    return settings.turn_detection if own is None else own.over(settings.turn_detection)
+
+
+def turn_detection(turns: TurnDetection) -> JsonValue:
+    """Return the wire's form, with everything said: the service's own defaults are not as documented."""
+    if turns.end_by == "meaning":
+        return {
+            "type": "semantic_vad",
+            "eagerness": turns.eagerness,
+            "create_response": True,
+            "interrupt_response": True,
+        }
+    return {
+        "type": "server_vad",
+        "threshold": turns.threshold,
+        "prefix_padding_ms": turns.prefix_padding_ms,
+        "silence_duration_ms": turns.silence_ms,
+        "idle_timeout_ms": turns.idle_timeout_ms,
+        "create_response": True,
+        "interrupt_response": True,
+    }
+
+
+def noise_reduction(settings: NoiseReduction | None) -> JsonValue:
+    return None if settings is None else {"type": settings.type, "strength": settings.strength}
 
 
 def setup_warnings(setup: SessionSetup) -> list[ProviderWarning]:
@@ -143,11 +166,18 @@ def voice(name: str | None) -> JsonValue:
     return name if name in OPENAI else None
 
 
-def transcription(model: str | None, language: str | None) -> JsonValue:
+def transcription(settings: OpenAISettings, language: str | None) -> JsonValue:
     """Return the transcription settings; a language such as ``pt-BR`` becomes ISO-639-1."""
-    if model is None:
+    if settings.transcription_model is None:
         return None
-    return {"model": model, "language": language.split("-")[0].lower()} if language else {"model": model}
+    wanted: Session = {"model": settings.transcription_model}
+    if language:
+        wanted["language"] = language.split("-")[0].lower()
+    if settings.transcription_keywords:
+        wanted["keywords"] = list(settings.transcription_keywords)
+    if settings.transcription_prompt is not None:
+        wanted["prompt"] = settings.transcription_prompt
+    return wanted
 
 
 def function_tool(tool: AgentToolDefinition) -> JsonValue:

@@ -79,6 +79,8 @@ class ResponseFinished:
     reason: str = ""
     error: str = ""
     """The provider's code when the response failed."""
+    retry_after: float | None = None
+    """When to try again, in seconds, where the error says it."""
     calls: tuple[FunctionCall, ...] = ()
     usage: Usage = field(default_factory=Usage)
 
@@ -126,6 +128,20 @@ class TurnCommitted:
 
 
 @dataclass(frozen=True, slots=True)
+class CallerIdle:
+    """Nobody spoke for as long as we allowed: silence becomes an item, and the server answers it."""
+
+    item_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class RateLimited:
+    """A limit of the account that is used up; a response before it is reset would fail."""
+
+    reset_after: float
+
+
+@dataclass(frozen=True, slots=True)
 class ItemAdded:
     """An item is in the conversation; ``call_id`` is set for a function call's output."""
 
@@ -157,6 +173,8 @@ ServerMessage: TypeAlias = (
     | SpeechBegan
     | SpeechEnded
     | TurnCommitted
+    | CallerIdle
+    | RateLimited
     | ItemAdded
     | ErrorReported
 )
@@ -202,6 +220,16 @@ class AddText:
 
 
 @dataclass(frozen=True, slots=True)
+class RepeatCall:
+    """A call that another session made and that was answered there; its answer follows."""
+
+    event_id: str
+    call_id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
 class AnswerCall:
     event_id: str
     call_id: str
@@ -216,5 +244,12 @@ class AskWhetherAlive:
 
 
 ClientMessage: TypeAlias = (
-    UpdateSession | CreateResponse | CancelResponse | TruncateItem | AddText | AnswerCall | AskWhetherAlive
+    UpdateSession
+    | CreateResponse
+    | CancelResponse
+    | TruncateItem
+    | AddText
+    | RepeatCall
+    | AnswerCall
+    | AskWhetherAlive
 )

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from openai import AsyncOpenAI, OpenAIError
+from openai import AsyncAzureOpenAI, AsyncOpenAI, OpenAIError
 from websockets.exceptions import (
     ConnectionClosed,
     InvalidHandshake,
@@ -31,15 +31,16 @@ from providers.openai.messages import (
     SessionUpdated,
     UpdateSession,
 )
+from providers.openai.models import retirements
 from providers.openai.session import CAPABILITIES, OpenAISession, close_reason, without_key
-from providers.types import Capabilities, SessionSetup
+from providers.types import Capabilities, ProviderWarning, SessionSetup
 from providers.websocket import CLOSE_TIMEOUT, Socket
 
 if TYPE_CHECKING:
     from openai.resources.realtime.realtime import AsyncRealtimeConnection
     from openai.types.websocket_connection_options import WebSocketConnectionOptions
 
-    from config.providers import OpenAISettings
+    from config.providers import AzureSettings, OpenAISettings
 
 BASE_URL = "https://api.openai.com/v1"
 CONNECTION = {
@@ -70,7 +71,9 @@ class OpenAIProvider:
     def __init__(self, settings: OpenAISettings, name: str = "openai") -> None:
         self._settings = settings
         self._name = name
-        self._client = _client(settings.api_key.get_secret_value(), settings.base_url or BASE_URL)
+        self._client = _client(
+            settings.api_key.get_secret_value(), settings.base_url or BASE_URL, settings.azure
+        )
 
     @property
     def name(self) -> str:
@@ -79,6 +82,14 @@ class OpenAIProvider:
     @property
     def capabilities(self) -> Capabilities:
         return CAPABILITIES
+
+    async def advice(self) -> list[ProviderWarning]:
+        """Say which of its models are shut down, and when; an Azure resource has a list of its own."""
+        settings = self._settings
+        if settings.azure is not None:
+            return []
+        models = {settings.model, settings.transcription_model or settings.model}
+        return await retirements(settings.api_key.get_secret_value(), settings.base_url or BASE_URL, models)
 
     @asynccontextmanager
     async def connect(self, setup: SessionSetup) -> AsyncIterator[OpenAISession]:
@@ -99,24 +110,21 @@ class OpenAIProvider:
         with _failures_named(self._settings):
             async with asyncio.timeout(self._settings.connect_timeout_s):
                 connection = await self._client.realtime.connect(
-                    model=self._settings.model,
+                    model=_model(self._settings),
                     # The SDK's type names fewer options than it hands to websockets.
                     websocket_connection_options=cast("WebSocketConnectionOptions", options),
                 ).enter()
                 stack.push_async_callback(_close, connection)
                 facts = await self._configure(connection, setup)
-        session = OpenAISession(sockets[-1], self._settings, setup, facts)
-        stack.callback(session.end)
+                session = OpenAISession(sockets[-1], self._settings, setup, facts)
+                stack.callback(session.end)
+                await session.begin()
         return session
 
     async def _configure(self, connection: AsyncRealtimeConnection, setup: SessionSetup) -> SessionFacts:
         """Send the configuration and return what the server says that it applied."""
         created = await _expect(connection, SessionCreated, self._settings)
-        config = build_openai_session_config(
-            setup,
-            turn_detection=self._settings.turn_detection,
-            transcription_model=self._settings.transcription_model,
-        )
+        config = build_openai_session_config(setup, self._settings)
         await connection.send_raw(wire.encode(UpdateSession("update-0", config)).decode())
         updated = (await _expect(connection, SessionUpdated, self._settings)).session
         if updated.input is None or updated.output is None:
@@ -131,9 +139,30 @@ class OpenAIProvider:
 
 
 @lru_cache(maxsize=32)
-def _client(api_key: str, base_url: str) -> AsyncOpenAI:
-    """Share one client for each key: building one takes tens of milliseconds of CPU."""
-    return AsyncOpenAI(api_key=api_key, base_url=base_url)
+def _client(api_key: str, base_url: str, azure: AzureSettings | None = None) -> AsyncOpenAI:
+    """
+    Share one client for each key: building one takes tens of milliseconds of CPU.
+
+    An Azure resource takes its key in ``api-key``. Its GA address ``/openai/v1`` is the one that everybody's
+    client has; a dated version is a query parameter of another address, which the SDK's Azure client knows.
+    """
+    if azure is None:
+        return AsyncOpenAI(api_key=api_key, base_url=base_url)
+    resource = f"{base_url.rstrip('/')}/openai"
+    if azure.api_version is None:
+        return AsyncOpenAI(api_key=api_key, base_url=f"{resource}/v1", default_headers={"api-key": api_key})
+    return AsyncAzureOpenAI(
+        api_key=api_key,
+        base_url=resource,
+        api_version=azure.api_version,
+        websocket_base_url=f"ws{resource.removeprefix('http')}",
+    )
+
+
+def _model(settings: OpenAISettings) -> str:
+    """Return what the address calls the model."""
+    deployment = settings.azure.deployment if settings.azure is not None else None
+    return deployment or settings.model
 
 
 async def _close(connection: AsyncRealtimeConnection) -> None:

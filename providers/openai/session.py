@@ -215,6 +215,11 @@ class OpenAISession:
 
     # What the call says.
 
+    async def begin(self) -> None:
+        """Put the history in, before anything else is said."""
+        self._conversation.replay(self._setup.history)
+        await self._settle()
+
     async def send_audio(self, audio: bytes) -> None:
         """Send caller audio in :attr:`input`; waits while the socket is full."""
         with suppress(ConnectionClosed, OSError):  # the iteration reports it
@@ -265,13 +270,7 @@ class OpenAISession:
             self._setup = setup
 
     def _part(self, setup: SessionSetup, update: CallUpdate) -> Session:
-        return build_openai_session_update(
-            setup,
-            update,
-            turn_detection=self._settings.turn_detection,
-            transcription_model=self._settings.transcription_model,
-            spoke=self._conversation.spoke,
-        )
+        return build_openai_session_update(setup, update, self._settings, spoke=self._conversation.spoke)
 
     def _updated(self, update: CallUpdate) -> SessionSetup:
         if update.voice is not None:

@@ -8,6 +8,7 @@ The owner makes one call that changes it (``receive``, ``receive_audio``, a comm
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
@@ -22,12 +23,15 @@ from providers.openai.messages import (
     AskWhetherAlive,
     AudioFinished,
     AudioReceived,
+    CallerIdle,
     CallerTextReceived,
     ClientMessage,
     ErrorReported,
     FunctionCall,
     FunctionCallReceived,
     ItemAdded,
+    RateLimited,
+    RepeatCall,
     ResponseCreated,
     ResponseFinished,
     ServerMessage,
@@ -44,15 +48,18 @@ from providers.types import (
     AudioDelta,
     AudioDone,
     CallerTranscript,
+    HistoryItem,
     Interrupted,
     ProviderEvent,
     ProviderWarning,
     ResponseDone,
     ResponseStatus,
+    Said,
     SessionEnding,
     SpeechStarted,
     SpeechStopped,
     ToolCallsRequested,
+    ToolUsed,
 )
 from tools.types import ToolResult, ToolStatus
 
@@ -71,6 +78,7 @@ FINAL = FATAL - {"session_expired"}
 """Those with which a new session would end the same way."""
 _HARMLESS = frozenset({"input_audio_buffer_commit_empty"})
 _RATE_LIMITS = frozenset({"rate_limit_exceeded", "inference_rate_limit_exceeded"})
+_ROLES = {"caller": "user", "agent": "assistant", "system": "system"}
 _TRANSCRIPTS_KEPT = 16
 _ALIVE = "alive"
 
@@ -82,7 +90,9 @@ class Patience:
     retry: float = 0.25
     """Before a failed response is asked for again."""
     rate_limit_retry: float = 1.5
-    """The same after a rate limit."""
+    """The same after a rate limit whose end is not known."""
+    longest_retry: float = 5.0
+    """The same after one whose end is known: nobody waits longer for an answer on the telephone."""
     transcript_wait: float = 10.0
     """From the end of a turn to its transcript; then what came so far is taken as final."""
     ending_margin: float = 300.0
@@ -131,11 +141,26 @@ class Conversation:
         self._due: dict[str, float] = {}
         self._ending_at: float | None = None
         self._expires_at = 0.0
+        self._limited_until = 0.0
         self._count = 0
         self._out: list[ClientMessage] = []
         self._events: list[ProviderEvent] = []
 
     # Commands of the call.
+
+    def replay(self, history: Iterable[HistoryItem]) -> None:
+        """Put in what was said and done before this session, as text; nothing is asked for."""
+        for number, past in enumerate(history):
+            match past:
+                case Said(party, text):
+                    self.add_text(text, _ROLES[party])
+                case ToolUsed(call, output):
+                    # An id of our own: that of another provider may be longer than this one takes.
+                    call_id = f"call_before_{number}"
+                    self._out.append(
+                        RepeatCall(self._id("before"), call_id, call.name, call.arguments or "{}")
+                    )
+                    self._out.append(AnswerCall(self._id("before"), call_id, output))
 
     def respond(self, *, instructions: str | None = None, tools: bool = True, now: float) -> None:
         """Ask the model to speak as soon as it may."""
@@ -215,6 +240,10 @@ class Conversation:
             case SpeechEnded():
                 self.gate.receive_speech_stopped(now=now)
                 self._events.append(SpeechStopped())
+            case CallerIdle(item_id):
+                self._settle(item_id)  # nothing was said, so nothing is written down
+            case RateLimited(reset_after):
+                self._limited_until = now + reset_after
             case TurnCommitted(item_id):
                 self._open_transcript(item_id, now)
             case CallerTextReceived(item_id, text, final=False):
@@ -281,7 +310,7 @@ class Conversation:
         if message.error in FATAL:
             self.lost = (message.error, "the provider ends the session")
         elif not muted and (fault := self._fault(message, bool(todo), bool(refused))):
-            self._try_again(sent or Request(), fault, now)
+            self._try_again(sent or Request(), fault, now, retry_after=message.retry_after)
         elif completed:
             self._failures = 0
         self.gate.advance(now=now)
@@ -299,14 +328,19 @@ class Conversation:
             case ResponseStatus.CANCELLED:
                 return ""
 
-    def _try_again(self, request: Request, fault: str, now: float) -> None:
+    def _try_again(
+        self, request: Request, fault: str, now: float, *, retry_after: float | None = None
+    ) -> None:
         """Ask once more, and the second time tell the call that there is no answer."""
         if self._failures:
             self._failures = 0
             self._warn(NO_ANSWER, f"the model did not answer twice: {fault}")
             return
         self._failures = 1
-        wait = self._patience.rate_limit_retry if fault in _RATE_LIMITS else self._patience.retry
+        wait = self._patience.retry
+        if fault in _RATE_LIMITS:
+            known = max(retry_after or 0.0, self._limited_until - now)
+            wait = min(known, self._patience.longest_retry) if known > 0 else self._patience.rate_limit_retry
         again = Request(request.instructions, request.tools, audio_only=True, not_before=now + wait)
         self.gate.request(again, now=now)
 
@@ -360,11 +394,14 @@ class Conversation:
         self._due.pop(item_id, None)
         if text is None and item_id in self._settled:
             return
+        self._settle(item_id)
+        whole = so_far if text is None else text
+        self._events.append(CallerTranscript(item_id, whole, final=True, partial=text is None))
+
+    def _settle(self, item_id: str) -> None:
         self._settled[item_id] = None
         if len(self._settled) > _TRANSCRIPTS_KEPT:
             del self._settled[next(iter(self._settled))]
-        whole = so_far if text is None else text
-        self._events.append(CallerTranscript(item_id, whole, final=True, partial=text is None))
 
     # Small things.
 

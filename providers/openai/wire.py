@@ -10,6 +10,7 @@ same result.
 from __future__ import annotations
 
 import binascii
+import re
 from typing import Any
 
 import orjson
@@ -23,6 +24,7 @@ from providers.openai.messages import (
     AskWhetherAlive,
     AudioFinished,
     AudioReceived,
+    CallerIdle,
     CallerTextReceived,
     CancelResponse,
     ClientMessage,
@@ -31,6 +33,8 @@ from providers.openai.messages import (
     FunctionCall,
     FunctionCallReceived,
     ItemAdded,
+    RateLimited,
+    RepeatCall,
     ResponseCreated,
     ResponseFinished,
     ServerMessage,
@@ -55,6 +59,7 @@ class WireError(Exception):
 
 _APPEND = b'{"type":"input_audio_buffer.append","audio":"'
 _DELTA = b'{"type":"response.output_audio.delta",'
+_TRY_AGAIN = re.compile(r"try again in (?P<number>\d{1,6}(\.\d{1,6})?) ?(?P<unit>ms|s)\b")
 
 
 def append_audio(audio: bytes) -> bytes:
@@ -158,6 +163,10 @@ def _session_message(kind: str, event: dict[str, Any]) -> ServerMessage | None:
                 event_id=str(error.get("event_id") or ""),
                 param=str(error.get("param") or ""),
             )
+        case "rate_limits.updated":
+            used_up = [limit for limit in event["rate_limits"] if limit.get("remaining") == 0]
+            resets = [float(limit.get("reset_seconds") or 0) for limit in used_up]
+            return RateLimited(max(resets)) if resets else None
         case _:
             return None
 
@@ -170,6 +179,8 @@ def _caller_message(kind: str, event: dict[str, Any]) -> ServerMessage | None:
             return SpeechEnded()
         case "input_audio_buffer.committed":
             return TurnCommitted(_text(event, "item_id"))
+        case "input_audio_buffer.timeout_triggered":
+            return CallerIdle(_text(event, "item_id"))
         case "conversation.item.input_audio_transcription.delta":
             return CallerTextReceived(_text(event, "item_id"), event.get("delta") or "", final=False)
         case "conversation.item.input_audio_transcription.completed":
@@ -239,9 +250,18 @@ def _finished(response: dict[str, Any]) -> ResponseFinished:
         status=ResponseStatus(response["status"]),
         reason=str(details.get("reason") or ""),
         error=str(error.get("code") or error.get("type") or ""),
+        retry_after=_retry_after(str(error.get("message") or "")),
         calls=tuple(call for call in calls if call is not None),
         usage=usage.read(response.get("usage") or {}),
     )
+
+
+def _retry_after(message: str) -> float | None:
+    """Find "Please try again in 1.5s" (or 250ms), which is all that a failed response says of it."""
+    found = _TRY_AGAIN.search(message)
+    if found is None:
+        return None
+    return float(found["number"]) / (1000 if found["unit"] == "ms" else 1)
 
 
 # Events of ours.
@@ -274,6 +294,9 @@ def _event(message: ClientMessage) -> dict[str, Any]:
         case AddText(event_id, item_id, role, text):
             content = {"type": "output_text" if role == "assistant" else "input_text", "text": text}
             item = {"id": item_id, "type": "message", "role": role, "content": [content]}
+            return {"type": "conversation.item.create", "event_id": event_id, "item": item}
+        case RepeatCall(event_id, call_id, name, arguments):
+            item = {"type": "function_call", "call_id": call_id, "name": name, "arguments": arguments}
             return {"type": "conversation.item.create", "event_id": event_id, "item": item}
         case AnswerCall(event_id, call_id, output):
             item = {"type": "function_call_output", "call_id": call_id, "output": output}

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from openai.types.realtime import RealtimeSessionCreateRequest
 
-from config.providers import TurnDetection
+from config.providers import OpenAISettings
+from config.turns import TurnDetection
 from config.voices import OPENAI
 from providers.gemini import build_gemini_session_config
 from providers.openai import build_openai_session_config
@@ -43,6 +44,10 @@ def setup(**more) -> SessionSetup:
         "line": PCMU,
     }
     return SessionSetup(**{**fields, **more})
+
+
+def openai(**more) -> OpenAISettings:
+    return OpenAISettings.model_validate({"api_key": "sk-test", **more})
 
 
 def wire_of_gemini(config: types.LiveConnectConfig) -> dict:
@@ -169,7 +174,7 @@ def test_g711_passes_through_and_anything_else_is_24_khz(line, expected) -> None
 def test_the_whole_session_is_as_the_sdk_types_it() -> None:
     """Fault 13: the beta's field names are refused."""
     made = setup(language="pt-BR", voice="cedar")
-    config = build_openai_session_config(made, turn_detection=TurnDetection(threshold=0.6, silence_ms=400))
+    config = build_openai_session_config(made, openai(turn_detection={"threshold": 0.6, "silence_ms": 400}))
     parsed = RealtimeSessionCreateRequest.model_validate(config)
     assert json.loads(parsed.model_dump_json(exclude_unset=True)) == json.loads(json.dumps(config))
 
@@ -191,6 +196,7 @@ def test_the_whole_session_is_as_the_sdk_types_it() -> None:
             "threshold": 0.6,
             "prefix_padding_ms": 300,
             "silence_duration_ms": 400,
+            "idle_timeout_ms": None,
             "create_response": True,
             "interrupt_response": True,
         },
@@ -199,8 +205,84 @@ def test_the_whole_session_is_as_the_sdk_types_it() -> None:
     assert config["output_modalities"] == ["audio"]
 
 
+EVERYTHING = {
+    "turn_detection": {"end_by": "meaning", "eagerness": "low"},
+    "noise_reduction": {"type": "far_field", "strength": 0.5},
+    "transcription_model": "gpt-transcribe",
+    "transcription_keywords": ["Trunkline", "Müller"],
+    "transcription_prompt": "Calls to a bakery.",
+    "reasoning_effort": "low",
+    "parallel_tool_calls": True,
+    "max_output_tokens": 1024,
+    "speed": 1.2,
+}
+
+
+def test_every_setting_of_the_operator_is_in_the_session_as_the_sdk_types_it() -> None:
+    config = build_openai_session_config(setup(language="de-AT"), openai(**EVERYTHING))
+    parsed = RealtimeSessionCreateRequest.model_validate(config)
+    assert json.loads(parsed.model_dump_json(exclude_unset=True)) == json.loads(json.dumps(config))
+    assert config["audio"]["input"] == {
+        "format": {"type": "audio/pcmu"},
+        "noise_reduction": {"type": "far_field", "strength": 0.5},
+        "transcription": {
+            "model": "gpt-transcribe",
+            "language": "de",
+            "keywords": ["Trunkline", "Müller"],
+            "prompt": "Calls to a bakery.",
+        },
+        "turn_detection": {
+            "type": "semantic_vad",
+            "eagerness": "low",
+            "create_response": True,
+            "interrupt_response": True,
+        },
+    }
+    assert config["audio"]["output"]["speed"] == 1.2
+    assert config["reasoning"] == {"effort": "low"}
+    assert config["parallel_tool_calls"] is True
+    assert config["max_output_tokens"] == 1024
+
+
+def test_what_is_not_set_is_left_out() -> None:
+    """An older model refuses the whole session for a key that it does not know."""
+    config = build_openai_session_config(setup())
+    assert set(config) == {"type", "instructions", "output_modalities", "audio", "tools", "tool_choice"}
+    assert set(config["audio"]["output"]) == {"format", "voice"}
+
+
+@pytest.mark.parametrize("spoke", [False, True])
+def test_an_update_keeps_the_operators_settings_of_listening(spoke: bool) -> None:
+    first = build_openai_session_config(setup(), openai(**EVERYTHING))
+    later = build_openai_session_update(
+        setup(), CallUpdate(1, prompt="New."), openai(**EVERYTHING), spoke=spoke
+    )
+    assert later["audio"]["input"] == first["audio"]["input"]
+    assert ("speed" in later["audio"]["output"]) is not spoke
+
+
+@pytest.mark.parametrize(
+    ("own", "expected"),
+    [
+        (None, ("server_vad", 0.6, 400, 9000)),
+        ({}, ("server_vad", 0.6, 400, 9000)),
+        ({"silence_ms": 800}, ("server_vad", 0.6, 800, 9000)),
+        ({"threshold": 0.5, "idle_timeout_ms": None}, ("server_vad", 0.5, 400, None)),
+        ({"end_by": "meaning"}, ("semantic_vad", None, None, None)),
+    ],
+)
+def test_what_an_agent_says_of_turns_goes_before_the_provider(own: dict | None, expected: tuple) -> None:
+    made = setup(turn_detection=None if own is None else TurnDetection.model_validate(own))
+    provider = {"threshold": 0.6, "silence_ms": 400, "idle_timeout_ms": 9000}
+    found = build_openai_session_config(made, openai(turn_detection=provider))["audio"]["input"][
+        "turn_detection"
+    ]
+    keys = ("type", "threshold", "silence_duration_ms", "idle_timeout_ms")
+    assert tuple(found.get(key) for key in keys) == expected
+
+
 def test_transcription_can_be_left_out() -> None:
-    config = build_openai_session_config(setup(language="en"), transcription_model=None)
+    config = build_openai_session_config(setup(language="en"), openai(transcription_model=None))
     assert config["audio"]["input"]["transcription"] is None
 
 
@@ -260,7 +342,9 @@ def test_an_update_names_what_changes_and_all_of_the_audio(update: CallUpdate, e
         update.voice or "marin",
         update.language or "en",
     )
-    session = build_openai_session_update(changed, update, transcription_model="gpt-transcribe", spoke=spoke)
+    session = build_openai_session_update(
+        changed, update, openai(transcription_model="gpt-transcribe"), spoke=spoke
+    )
     audio = session.pop("audio")
     assert session == {"type": "realtime", **expected}
     assert audio["input"]["transcription"] == {"model": "gpt-transcribe", "language": changed.language}

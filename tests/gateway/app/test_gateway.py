@@ -13,6 +13,8 @@ from config.watch import Current
 from gateway.app.gateway import CannotListen, Gateway
 from gateway.app.settings_check import check_settings
 from gateway.app.tool_check import check_tools
+from providers.fakes.openai_server import OpenAIFakeServer
+from tests.kit.ports import Ports
 
 CONFIG = """
 server:
@@ -23,7 +25,7 @@ trunks:
   lab: {{allow: ["{allow}"]}}
 providers:
   fake: {{}}
-agents:
+{provider}agents:
   reception: {{providers: [fake], prompt: "{prompt}"}}
 numbers:
   "{number}": {{agent: reception}}
@@ -70,8 +72,9 @@ class House:
         self.path = path
         self.write(**values)
 
-    def write(self, *, allow="127.0.0.1", prompt="You answer.", number="+12025550100"):
-        self.path.write_text(CONFIG.format(allow=allow, prompt=prompt, number=number), encoding="utf-8")
+    def write(self, *, allow="127.0.0.1", prompt="You answer.", number="+12025550100", provider=""):
+        text = CONFIG.format(allow=allow, prompt=prompt, number=number, provider=provider)
+        self.path.write_text(text, encoding="utf-8")
 
     async def __aenter__(self):
         self._scope = asyncio.timeout(30)
@@ -201,4 +204,22 @@ async def test_a_script_that_is_gone_leaves_the_old_configuration_in_force(path,
                 encoding="utf-8",
             )
             await house.logged(logs, "config.refused")
+            assert await house.peer.invite("+12025550100", house.sip) == 180
+
+
+async def test_a_model_that_is_shut_down_soon_is_named_at_the_start(path):
+    async with OpenAIFakeServer() as server:
+        model = f"{{kind: openai, api_key: sk-test, base_url: '{server.url}', model: gpt-realtime-mini}}"
+        with structlog.testing.capture_logs() as logs:
+            async with House(path, provider=f"  old: {model}\n") as house:
+                [advice] = await house.logged(logs, "provider.advice")
+        assert advice["provider"] == "old"
+        assert advice["message"] == "gpt-realtime-mini is shut down on 2027-01-20"
+        assert not server.sessions
+
+
+async def test_a_provider_that_cannot_be_asked_about_its_models_does_not_hold_up_the_start(path):
+    with Ports() as ports:
+        model = f"{{kind: openai, api_key: sk-test, base_url: 'http://127.0.0.1:{ports.take()}/v1'}}"
+        async with House(path, provider=f"  gone: {model}\n") as house:
             assert await house.peer.invite("+12025550100", house.sip) == 180

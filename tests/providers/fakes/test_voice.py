@@ -117,7 +117,8 @@ async def test_a_lost_session_raises_in_the_iteration_and_nowhere_else(script_of
         await session.send_text("hello")
         await session.respond()
         await session.interrupt(item_id="item_1", heard_ms=0)
-        await session.update(CallUpdate(expected_revision=1))
+        with pytest.raises(ProviderRejected):
+            await session.update(CallUpdate(expected_revision=1, prompt="Other."))
 
 
 async def test_leaving_ends_the_iteration(script_of):

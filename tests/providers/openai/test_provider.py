@@ -48,6 +48,38 @@ async def test_entering_returns_a_configured_session() -> None:
     assert "OpenAI-Beta" not in server.requests[0].headers
 
 
+async def test_an_azure_resource_has_the_same_paths_behind_its_own_and_its_own_header() -> None:
+    async with HandServer() as server:
+        azure = OpenAISettings(
+            api_key=KEY,
+            base_url=f"http://127.0.0.1:{server.port}",
+            azure={"deployment": "phone"},
+        )
+        async with OpenAIProvider(azure).connect(setup()):
+            pass
+    [request] = server.requests
+    assert request.path == "/openai/v1/realtime?model=phone"
+    assert request.headers["api-key"] == KEY
+
+
+async def test_a_dated_azure_version_names_the_deployment_and_sends_the_key_in_one_header_only() -> None:
+    async with HandServer() as server:
+        azure = OpenAISettings(
+            api_key=KEY,
+            base_url=f"http://127.0.0.1:{server.port}/",
+            model="gpt-realtime-2.1",
+            azure={"api_version": "2025-04-01-preview"},
+        )
+        async with OpenAIProvider(azure).connect(setup()):
+            pass
+    [request] = server.requests
+    path, _, query = request.path.partition("?")
+    assert path == "/openai/realtime"
+    assert sorted(query.split("&")) == ["api-version=2025-04-01-preview", "deployment=gpt-realtime-2.1"]
+    assert request.headers["api-key"] == KEY
+    assert "Authorization" not in request.headers
+
+
 @pytest.mark.parametrize(("line", "chosen"), [(PCMU, PCMU), (PCMA, PCMA), (PCM16_16K, PCM16_24K)])
 async def test_the_session_has_the_format_of_the_line_where_it_can(line, chosen) -> None:
     async with HandServer() as server, server.provider().connect(setup(line)) as session:

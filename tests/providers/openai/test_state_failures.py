@@ -10,6 +10,7 @@ from providers.openai import wire
 from providers.openai.gate import Timing
 from providers.openai.messages import (
     AgentTextReceived,
+    CallerIdle,
     CallerTextReceived,
     CreateResponse,
     ErrorReported,
@@ -20,7 +21,7 @@ from providers.openai.messages import (
     TranscriptionFailed,
     TurnCommitted,
 )
-from providers.openai.state import Conversation, Patience
+from providers.openai.state import FATAL, Conversation, Patience
 from providers.types import (
     NO_ANSWER,
     AgentTranscript,
@@ -62,6 +63,92 @@ def test_a_failed_response_is_asked_for_again_and_then_reported(error: str, afte
     [warning] = told.of(ProviderWarning)
     assert warning.code == NO_ANSWER
     assert (error or "response_failed") in warning.message
+
+
+@pytest.mark.parametrize(
+    ("before", "message", "after"),
+    [
+        (b'[{"name":"tokens","limit":40000,"remaining":900,"reset_seconds":9}]', "", 1.5),
+        (b'[{"name":"tokens","limit":40000,"remaining":0,"reset_seconds":2.25}]', "", 2.25),
+        (b"[]", "Rate limit reached. Please try again in 800ms. Visit", 0.8),
+        (b"[]", "Rate limit reached. Please try again in 3.5s.", 3.5),
+        (b'[{"name":"tokens","remaining":0,"reset_seconds":1}]', "Please try again in 3s.", 3.0),
+        (b'[{"name":"requests","remaining":0,"reset_seconds":60}]', "", 5.0),
+    ],
+)
+def test_a_rate_limit_is_waited_for_as_long_as_it_lasts_but_not_for_ever(before, message, after) -> None:
+    told = Told()
+    limits = wire.decode(b'{"type":"rate_limits.updated","rate_limits":' + before + b"}")
+    told.hear(ResponseCreated("resp_1"))
+    if limits is not None:
+        told.state.receive(limits, now=told.now)
+    error = {"type": "rate_limit_error", "code": "rate_limit_exceeded", "message": message}
+    failed = wire.decode(
+        json.dumps(
+            {
+                "type": "response.done",
+                "response": {
+                    "id": "resp_1",
+                    "status": "failed",
+                    "status_details": {"type": "failed", "error": error},
+                    "output": [],
+                },
+            }
+        ).encode()
+    )
+    told.state.receive(failed, now=told.now)
+    told.take()
+    assert told.state.next_timeout() == pytest.approx(told.now + after)
+    told.wait_until(told.now + after)
+    assert len(told.of(CreateResponse)) == 1
+
+
+@pytest.mark.parametrize("code", sorted(FATAL))
+def test_what_is_fatal_ends_the_session_and_is_never_tried_again(code: str) -> None:
+    for fatal in (ErrorReported("invalid_request_error", code, "no", ""), done(FAILED, error=code)):
+        told = Told()
+        told.state.respond(now=0)
+        told.take().hear(ResponseCreated("resp_1"), fatal)
+        told.wait_until(told.now + 60)
+        assert told.state.lost is not None
+        assert told.state.lost[0] == code
+        assert len(told.of(CreateResponse)) == 1
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "item_retrieve_invalid_item_id",
+        "item_truncate_invalid_item_id",
+        "item_delete_invalid_item_id",
+        "unknown_parameter",
+        "invalid_value",
+        "string_above_max_length",
+        "missing_required_parameter",
+        "invalid_event",
+        "cannot_update_voice",
+        "a_code_of_the_future",
+    ],
+)
+def test_any_other_error_is_a_warning_and_the_session_goes_on(code: str) -> None:
+    told = Told().hear(ErrorReported("invalid_request_error", code, "Something is wrong.", "text-1"))
+    assert told.state.lost is None
+    assert told.of(ProviderWarning) == [ProviderWarning(code, "Something is wrong.")]
+
+
+@pytest.mark.parametrize("code", ["input_audio_buffer_commit_empty", "response_cancel_not_active"])
+def test_a_harmless_error_is_not_even_a_warning(code: str) -> None:
+    told = Told().hear(ErrorReported("invalid_request_error", code, "Nothing to do.", ""))
+    assert told.state.lost is None
+    assert told.events == []
+
+
+def test_an_idle_caller_is_no_turn_that_has_words() -> None:
+    """The silence becomes an item; a transcript of it would be waited for in vain."""
+    told = Told().hear(CallerIdle("item_9"), TurnCommitted("item_9"), ResponseCreated("resp_1"))
+    told.hear(*spoken("resp_1", "item_10", 500)[1:])
+    told.wait_until(told.now + 60)
+    assert told.of(CallerTranscript) == []
 
 
 def test_the_second_try_asks_for_the_same() -> None:
