@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from providers.types import PCM16_16K, PCM16_24K, PCMA, PCMU, ProviderWarning
+from providers.types import PCM16_16K, PCM16_24K, PCMA, PCMU, ProviderWarning, Usage
 from tests.providers.contract.call import ANSWER, GREETING, KNOWLEDGE, LOOKUP, TALK, settled
 from tests.providers.contract.kinds import KINDS
 from tools.types import AgentToolDefinition
@@ -87,6 +87,13 @@ async def test_a_session_that_is_configured_late_is_entered_late(dial) -> None:
         assert call.far.instructions().startswith(PROMPT)
         await call.session.respond()
         await call.hear_speech(GREETING)
+
+
+async def test_nothing_is_consumed_before_anything_was_said(dial) -> None:
+    async with dial() as call:
+        used = call.session.usage
+        assert used == Usage(seconds=used.seconds)
+        assert used.seconds < 10
 
 
 async def test_calls_at_the_same_time_do_not_hear_each_other(dial) -> None:

@@ -205,7 +205,6 @@ async def test_a_result_that_comes_while_the_caller_speaks_is_not_lost(dial) -> 
         await call.hear(AudioDelta)
         await settled(lambda: call.far.unanswered() == 0)
         assert [call_id for call_id, _ in call.far.answers()] == [wanted.call_id]
-        assert call.far.complaints() == []
 
 
 async def test_a_caller_who_hangs_up_during_a_tool_leaves_nothing(dial) -> None:
