@@ -17,6 +17,7 @@ import typer
 
 if TYPE_CHECKING:
     from providers.fakes.faults import Faults, Service
+    from providers.fakes.journal import Journal
     from providers.fakes.openai_server import OpenAIFakeServer
     from providers.fakes.script import Script
 
@@ -43,6 +44,9 @@ def fake_openai(
     api_key: Annotated[str | None, typer.Option(help="The only key to accept; by default any.")] = None,
     validate: Annotated[bool, typer.Option(help="Check each sent event with the SDK's types.")] = False,
     session_seconds: Annotated[float, typer.Option(help="How long a session may last.", min=0.1)] = 3600.0,
+    log: Annotated[
+        Path | None, typer.Option(help="Write what is said on both sides to this file, a JSON line each.")
+    ] = None,
     list_faults: Annotated[bool, typer.Option("--list-faults", help="List the faults and exit.")] = False,
 ) -> None:
     """Serve until interrupted; the first line of output is the address to configure."""
@@ -53,17 +57,30 @@ def fake_openai(
         print_faults(Service.OPENAI)
         return
     loaded, faults = load(script, fault or [], Service.OPENAI)
-    server = OpenAIFakeServer(
-        loaded,
-        faults,
-        host=host,
-        port=port,
-        api_key=api_key,
-        validate=validate,
-        session_seconds=session_seconds,
-        remember=REMEMBERED,
-    )
-    asyncio.run(_serve(server))
+    with contextlib.ExitStack() as opened:
+        server = OpenAIFakeServer(
+            loaded,
+            faults,
+            host=host,
+            port=port,
+            api_key=api_key,
+            validate=validate,
+            session_seconds=session_seconds,
+            remember=REMEMBERED,
+            journal=None if log is None else open_journal(log, opened),
+        )
+        asyncio.run(_serve(server))
+
+
+def open_journal(log: Path, opened: contextlib.ExitStack) -> Journal:
+    """Open the log of a server for as long as ``opened``; explain why it cannot be written and exit."""
+    from providers.fakes.journal import Journal
+
+    try:
+        return Journal(opened.enter_context(log.open("ab")))
+    except OSError as error:
+        typer.echo(f"{log}: the log cannot be written ({error.strerror})", err=True)
+        raise typer.Exit(1) from error
 
 
 async def _serve(server: OpenAIFakeServer) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import orjson
 
+from providers.fakes.journal import Note
 from providers.fakes.openai_shapes import Problem
 from providers.fakes.openai_wire import Ids, Json, JsonField, JsonView, error, error_kind
 
@@ -39,11 +40,15 @@ class Outbox:
 
     Args:
         check: Returns what is wrong with an event, for ``--validate``.
+        note: Writes down what is sent, without audio.
     """
 
-    def __init__(self, ids: Ids, check: Callable[[Json], str | None] | None) -> None:
+    def __init__(
+        self, ids: Ids, check: Callable[[Json], str | None] | None, note: Note | None = None
+    ) -> None:
         self._ids = ids
         self._check = check
+        self._note = note
         self._waiting: list[bytes] = []
         self.sent: deque[Recorded] = deque(maxlen=MAX_RECORDED)
         self.now = 0.0
@@ -65,6 +70,8 @@ class Outbox:
         )
         # Items change after they were sent (status, content): the record keeps them as they were.
         self.sent.append(Recorded(self.now, orjson.loads(orjson.dumps({"type": kind, **kept}))))
+        if self._note is not None:
+            self._note("server", self.sent[-1].event)
 
     def emit_raw(self, frame: bytes) -> None:
         """Send a frame as it is, for faults."""

@@ -30,6 +30,7 @@ from websockets.asyncio.server import Server, ServerConnection, serve
 from websockets.http11 import Request, Response
 
 from providers.fakes.faults import FaultError, Faults, Service, parse_faults
+from providers.fakes.journal import Journal
 from providers.fakes.openai_check import check_server_event
 from providers.fakes.openai_session import Options, RealtimeSession
 from providers.fakes.openai_wire import http_error, model_list
@@ -52,6 +53,7 @@ class OpenAIFakeServer:
         validate: Check every event that is sent with the SDK's types, and fail loudly.
         session_seconds: How long a session may last (an hour at the service).
         remember: How many sessions are kept for tests to look at.
+        journal: Writes down what every session says and is told, without audio.
     """
 
     def __init__(
@@ -65,6 +67,7 @@ class OpenAIFakeServer:
         validate: bool = False,
         session_seconds: float = 3600.0,
         remember: int = 256,
+        journal: Journal | None = None,
     ) -> None:
         self.script = script if isinstance(script, Script) else load_script(script or DEFAULT_SCRIPT)
         self.faults = faults if isinstance(faults, Faults) else parse_faults(faults, Service.OPENAI)
@@ -77,6 +80,7 @@ class OpenAIFakeServer:
         self._check = check_server_event if validate else None
         self._session_seconds = session_seconds
         self._seeds = itertools.count(1)
+        self._journal = journal
         self._stopping = asyncio.Event()
         self._server: Server | None = None
 
@@ -182,13 +186,15 @@ class OpenAIFakeServer:
         assert request is not None
         faults = self._faults_of(request)
         query = parse_qs(urlsplit(request.path).query)
+        number = next(self._seeds)
         options = Options(
             script=self.script,
             faults=faults,
             model=query["model"][0].partition("~")[0],
-            seed=next(self._seeds),
+            seed=number,
             session_seconds=self._session_seconds,
             check=self._check,
+            note=None if self._journal is None else self._journal.of(number),
         )
         session = RealtimeSession(
             options, now=now(), wall_time=time.time(), beta="OpenAI-Beta" in request.headers

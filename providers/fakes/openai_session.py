@@ -20,6 +20,7 @@ from providers.fakes import openai_wire as wire
 from providers.fakes.agenda import Agenda
 from providers.fakes.director import CallerSpoke, CallerWasIdle, Director, TextArrived, ToolAnswered
 from providers.fakes.faults import Fault, Faults
+from providers.fakes.journal import Note
 from providers.fakes.openai_config import SessionConfig
 from providers.fakes.openai_conversation import Conversation
 from providers.fakes.openai_ear import Ear
@@ -50,6 +51,8 @@ class Options:
     """After so long a session ends with ``session_expired``."""
     check: Callable[[Json], str | None] | None = None
     """Returns what is wrong with a server event; such an event raises."""
+    note: Note | None = None
+    """Writes down what is said, without audio."""
 
 
 class RealtimeSession:
@@ -65,7 +68,7 @@ class RealtimeSession:
         self._faults = options.faults
         self._agenda = Agenda()
         self._ids = Ids(options.seed)
-        self._outbox = Outbox(self._ids, options.check)
+        self._outbox = Outbox(self._ids, options.check, options.note)
         self._outbox.now = now
         expires_at = int(wall_time + options.session_seconds)
         self.config = SessionConfig(self._ids.new("sess"), options.model, expires_at)
@@ -166,6 +169,8 @@ class RealtimeSession:
         if event["type"] == "input_audio_buffer.append":
             return self._append(event["audio"], now)
         self.received.append(Recorded(now, event))
+        if self._options.note is not None:
+            self._options.note("client", event)
         match event["type"]:
             case "session.update":
                 return self._update(event["session"])
