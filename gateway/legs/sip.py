@@ -57,6 +57,8 @@ _AUDIO_WAITING = 50  # one second of 20 ms frames: more is too late to be useful
 _AHEAD_S = 3.0  # a caller's audio is as long as the time in which it comes; more is a flood
 _BYTES_PER_S = 8000  # G.711
 _EVENTS_WAITING = 64
+PEER_BUFFER_S = 0.2
+"""What a telephone's jitter buffer may hold of what was sent, and would never play once it is hung up."""
 
 _STATUS = {
     HangupCause.NORMAL: (480, "Temporarily Unavailable"),
@@ -243,10 +245,12 @@ class SipLeg:
 
     async def mark(self) -> None:
         mark = self._playout.mark()
-        if self._gone or mark <= self._playout.reached:
-            return
-        future = self._marks[mark] = asyncio.get_running_loop().create_future()
-        await future
+        if not self._gone and mark > self._playout.reached:
+            future = self._marks[mark] = asyncio.get_running_loop().create_future()
+            await future
+        after = self._playout.sounds_until + PEER_BUFFER_S - self._clock()
+        if after > 0 and not self._gone:
+            await asyncio.sleep(after)
 
     def clear(self) -> Cleared:
         cleared = self._playout.clear()

@@ -82,8 +82,11 @@ class Playout:
     ) -> None:
         self.format = audio_format
         self.frame_ms = frame_ms
+        self._frame_s = frame_ms / 1000
         self.underruns = 0
         """How often a talk spurt ran dry before its item was finished."""
+        self.sounds_until = 0.0
+        """When the last frame that was sent is over, on the clock given to :meth:`next_frame`."""
         self._bytes_per_ms = audio_format.bytes_per_ms
         self._bytes_per_s = audio_format.bytes_per_ms * 1000
         self._sample_bytes = 2 if audio_format.encoding == "pcm16" else 1
@@ -161,6 +164,7 @@ class Playout:
         self._head = self._heard_to = self._tail
         self._playing = False
         self._waited = 0
+        self.sounds_until = 0.0
         self._settle_marks()
         if current is None:
             return ClearedAudio("", 0, 0)
@@ -180,7 +184,7 @@ class Playout:
         """
         if self._pending:
             self.settle()
-        self._sent_at = self._sent_at + self.frame_ms / 1000 if at is None else at
+        self._sent_at = self._sent_at + self._frame_s if at is None else at
         queued = self._tail - self._head
         if not queued:
             self._playing = False
@@ -198,6 +202,7 @@ class Playout:
             return None
         self._playing = True
         self._waited = 0
+        self.sounds_until = self._sent_at + self._frame_s
         if queued >= size:
             return self._take(size)
         count = finished if finished > 0 else queued

@@ -14,6 +14,7 @@ from gateway.legs.base import (
     TransferRequested,
     TransferState,
 )
+from gateway.legs.sip import PEER_BUFFER_S
 from gateway.sip import events as sip
 from tests.gateway.legs.sip_line import Line, offer
 
@@ -107,6 +108,19 @@ async def test_audio_is_played_to_the_peer_and_marked_when_it_was_heard(answered
         await answered.leg.mark()
     assert answered.leg.heard_ms("a") == 40
     await answered.hears(b"\x42")
+
+
+async def test_a_mark_waits_for_what_the_jitter_buffer_of_a_telephone_holds(answered):
+    loop = asyncio.get_running_loop()
+    answered.leg.play(b"\x42" * 320, item_id="a")
+    answered.leg.finish("a")
+    async with asyncio.timeout(5):
+        await answered.hears(b"\x42")
+        began = loop.time()
+        while answered.leg.heard_ms("a") < 40:
+            await asyncio.sleep(0.01)
+        await answered.leg.mark()  # set behind what was sent a moment ago
+    assert loop.time() - began >= PEER_BUFFER_S
 
 
 async def test_a_mark_without_anything_to_hear_is_reached_at_once(answered):

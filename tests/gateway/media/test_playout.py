@@ -86,6 +86,19 @@ def test_a_huge_delta_and_a_tiny_one_come_out_as_whole_frames() -> None:
     assert playout.heard_ms("a") == 1604
 
 
+def test_how_long_the_last_frame_sounds_is_known_until_it_is_cleared() -> None:
+    playout = Playout(PCMU)
+    assert playout.next_frame(1.0) is None
+    assert playout.sounds_until == 0.0
+    playout.enqueue(b"\x01" * 320, item_id="a")
+    playout.next_frame(1.02)
+    playout.next_frame(1.04)
+    playout.next_frame(1.06)
+    assert playout.sounds_until == pytest.approx(1.06)
+    playout.clear()
+    assert playout.sounds_until == 0.0
+
+
 def test_a_frame_may_hold_the_end_of_one_item_and_the_start_of_the_next() -> None:
     playout = Playout(PCMU)
     playout.enqueue(b"\x01" * 100, item_id="a")
