@@ -3,8 +3,9 @@
 The server stands alone on one core; load and fake model share another. Every run starts fresh processes,
 waits for a quiet machine; a round that fails is repeated when other work disturbed it. In the default series
 trunkline and rtp_fast-paced get the same SIP load and minimal-uvloop its own media-stream load, all with 120
-calls; ``--full`` measures longer and goes on to more calls. Results go to docs/evidence/bench-DATE.md and
-.jsonl; exit 1 if a gate fails.
+calls; ``--full`` measures longer and goes on to more calls. Before that, what 20 ms of audio cost each
+provider (``tests/bench/hot_path.py``). Results go to docs/evidence/bench-DATE.md and .jsonl; exit 1 if a gate
+fails.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ sys.path.insert(0, str(ROOT))  # `make bench` starts this file itself
 
 from deploy.demo.stage import Stage, StageError, free_port, python, signals_as_interrupt  # noqa: E402
 from tests.bench.contenders import CONTENDERS, Contender, wait_for_port  # noqa: E402
+from tests.bench.hot_path import HotPath  # noqa: E402
 from tests.bench.machine import description, pinned, two_cores, wait_quiet  # noqa: E402
 from tests.bench.verdict import CALLS, Run, holds, judge, ratios, table  # noqa: E402
 
@@ -54,6 +56,18 @@ def measure(contender: Contender, calls: int, given: argparse.Namespace) -> Run:
     return Run(contender.name, {"contender": contender.name, "at": time.strftime("%H:%M:%S"), **result})
 
 
+def measure_hot_path() -> HotPath:
+    """Measure what 20 ms of audio cost, on the server's core."""
+    wait_quiet()
+    command = pinned(two_cores()[0], python("tests.bench.hot_path", "--json"))
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise StageError(f"hot path: {done.stderr[-2000:]}")
+    found = HotPath.read(done.stdout.splitlines()[-1])
+    print(found.table(), flush=True)
+    return found
+
+
 def run_series(given: argparse.Namespace) -> list[Run]:
     """Run what was asked for; a round that fails is repeated if other work disturbed it."""
     runs: list[Run] = []
@@ -80,7 +94,7 @@ def conclusions(runs: list[Run]) -> list[str]:
     return [*ratios(runs), *([f"trunkline held {held} calls without a fault"] if held else [])]
 
 
-def write(runs: list[Run], faults: list[str], folder: Path) -> Path:
+def write(runs: list[Run], hot_path: HotPath, faults: list[str], folder: Path) -> Path:
     """Write the evidence: every run as a JSON line, and a page."""
     folder.mkdir(parents=True, exist_ok=True)
     page = folder / f"bench-{time.strftime('%Y-%m-%d')}.md"
@@ -96,7 +110,9 @@ def write(runs: list[Run], faults: list[str], folder: Path) -> Path:
         f"{description()}. Server alone on one core, load and fake model on another; callers speak 600 ms "
         "every 5 s, the fake answers with 6 s of speech, the next turn interrupts it. Gaps are those of a "
         "player with 60 ms of buffer. Compare CPU within one series only: the same run hours apart differs "
-        f"by up to 18 %. Each run is a line of [{page.stem}.jsonl]({page.stem}.jsonl).\n"
+        f"by up to 18 %. Each run is a line of [{page.stem}.jsonl]({page.stem}.jsonl).\n\n"
+        f"## 20 ms of audio\n\n{hot_path.page()}\n\nOf the CPU of one call's audio alone, over loopback, "
+        "beside the vendor's SDK used as its documentation shows, in the same run on the same core.\n"
     )
     return page
 
@@ -122,6 +138,7 @@ def main() -> int:
     given = options()
     with signals_as_interrupt():
         try:
+            hot_path = measure_hot_path()
             runs = run_series(given)
         except StageError as error:
             print(error, file=sys.stderr)
@@ -130,8 +147,9 @@ def main() -> int:
             print("interrupted; every process that was started is gone", file=sys.stderr)
             return 130
     faults = judge(runs, given.calls[0]) if "trunkline" in given.servers else []
+    faults += hot_path.faults()
     print("\n" + table(runs) + "\n\n" + "\n".join(conclusions(runs)))
-    print(f"\n{write(runs, faults, given.out)}")
+    print(f"\n{write(runs, hot_path, faults, given.out)}")
     for fault in faults:
         print(f"FAILED: {fault}", file=sys.stderr)
     return 1 if faults else 0
