@@ -157,7 +157,14 @@ SHIPPED: Mapping[str, Mapping[str, tuple[Price, ...]]] = MappingProxyType(
             **_TRANSCRIBERS,
         },
         # The same pages. The model behind it that works on delegated tasks is billed as that model.
-        "openai_live": {"gpt-live-1": _by_minute("0.05"), "gpt-live-1.1": _by_minute("0.05")},
+        "openai-live": {
+            "gpt-live-1": _by_minute("0.05"),
+            "gpt-live-1.1": _by_minute("0.05"),
+            "gpt-6-sol": _price(text_in="2.00", cached_text_in="0.20", text_out="10.00"),
+            "gpt-6-luna": _price(text_in="0.10", cached_text_in="0.01", text_out="0.50"),
+            "gpt-5.6-terra": _price(text_in="2.00", cached_text_in="0.20", text_out="12.00"),
+            "gpt-5.6-luna": _price(text_in="0.20", cached_text_in="0.02", text_out="1.20"),
+        },
         # ai.google.dev/gemini-api/docs/pricing, paid tier, as several price lists quote it.
         "gemini": {
             "gemini-3.8-live": _GEMINI_3,

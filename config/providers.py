@@ -189,6 +189,45 @@ class GeminiSettings(Section):
         return self
 
 
+class LiveTurnDetection(Section):
+    """How the gateway hears the caller speak; GPT-Live does not say."""
+
+    threshold: Annotated[Number, Field(ge=0, le=1)] = 0.5
+    """How loud speech must be, 0 to 1; higher for noisy lines."""
+    silence_ms: Annotated[Whole, Field(ge=50, le=10_000)] = 500
+    """Silence after which a turn is over in transcript and latency; the model answers when it likes."""
+
+
+class LiveSettings(Section):
+    """OpenAI's GPT-Live, which listens while it talks, or a server that speaks its protocol."""
+
+    kind: Literal["openai-live"] = "openai-live"
+    """Which provider this is; may be left out where the entry is named openai-live."""
+    api_key: SecretStr
+    """The key; write ${env:OPENAI_API_KEY} and keep the key itself out of the file."""
+    model: Text = "gpt-live-1.1"
+    """The voice."""
+    backend_model: Text = "gpt-6-luna"
+    """The model behind the voice, to which it delegates tools and harder questions; billed by tokens."""
+    base_url: WebAddress | None = None
+    """Another server, such as http://127.0.0.1:9101/v1 for `trunkline fake-live`."""
+    connect_timeout_s: Annotated[Number, Field(gt=0, le=60)] = 5.0
+    """A session that is not started after so long is given up; the caller hears ringing meanwhile."""
+    pause_ms: Annotated[Whole, Field(ge=300, le=5_000)] = 800
+    """Silence of the model after which what it said is complete; the call hangs up or transfers no sooner."""
+    yield_ms: Annotated[Whole, Field(ge=300, le=10_000)] = 1_200
+    """How long the model may talk on while the caller speaks; then it is muted until it falls silent."""
+    buffer_ms: Annotated[Whole, Field(ge=0, le=200)] = 80
+    """How much of its voice is kept against jitter; more makes it slower to fall silent."""
+    turn_detection: LiveTurnDetection = LiveTurnDetection()
+    """How the gateway hears that the caller speaks."""
+
+    @field_validator("api_key")
+    @classmethod
+    def _key_is_printable(cls, value: SecretStr) -> SecretStr:
+        return _printable(value)
+
+
 class FakeSettings(Section):
     """A deterministic stand-in that plays a script; needs no key and no network."""
 
@@ -198,9 +237,11 @@ class FakeSettings(Section):
     """The script (YAML): what it says, what it waits for, which tools it calls; null plays a short one."""
 
 
-ProviderSettings = Annotated[OpenAISettings | GeminiSettings | FakeSettings, Field(discriminator="kind")]
+ProviderSettings = Annotated[
+    OpenAISettings | LiveSettings | GeminiSettings | FakeSettings, Field(discriminator="kind")
+]
 PROVIDER_KINDS: Mapping[str, type[Section]] = MappingProxyType(
-    {"openai": OpenAISettings, "gemini": GeminiSettings, "fake": FakeSettings}
+    {"openai": OpenAISettings, "openai-live": LiveSettings, "gemini": GeminiSettings, "fake": FakeSettings}
 )
 
 
@@ -216,6 +257,8 @@ def models_of(settings: ProviderSettings) -> Mapping[str, str]:
             return {"kind": settings.kind}
         case OpenAISettings(transcription_model=str(transcriber)):
             return {"model": settings.model, "transcription_model": transcriber}
+        case LiveSettings():
+            return {"model": settings.model, "backend_model": settings.backend_model}
         case _:
             return {"model": settings.model}
 

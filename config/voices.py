@@ -67,10 +67,11 @@ OPENAI_LIVE = VoiceList(
         "marin", "meridian", "quartz", "ripple", "sage", "shida", "shimmer", "stone", "tempo", "verse",
         "vesper", "willow",
     ),
+    default="marin",
     custom="voice_",
 )  # fmt: skip
 VOICES: Mapping[str, VoiceList] = MappingProxyType(
-    {"openai": OPENAI, "gemini": GEMINI, "openai_live": OPENAI_LIVE}
+    {"openai": OPENAI, "gemini": GEMINI, "openai-live": OPENAI_LIVE}
 )
 """By kind of provider; a kind without an entry (the fake) takes any name."""
 

@@ -13,6 +13,7 @@ from gateway.cli_sip import app as sip_app
 from gateway.cli_trunk import app as trunk_app
 from providers.fakes.cli import app as fake_openai_app
 from providers.fakes.gemini_cli import app as fake_gemini_app
+from providers.fakes.live_cli import app as fake_live_app
 
 app = typer.Typer(
     help="A telephony voice gateway: phone calls answered by a realtime speech model.",
@@ -25,6 +26,7 @@ app.add_typer(trunk_app, name="trunk")
 app.add_typer(sip_app, name="sip")
 app.add_typer(fake_openai_app, name="fake-openai")
 app.add_typer(fake_gemini_app, name="fake-gemini")
+app.add_typer(fake_live_app, name="fake-live")
 
 
 def _show_version(wanted: bool) -> None:

@@ -7,14 +7,15 @@ from collections.abc import Iterable, Mapping
 import structlog
 
 from config.models import Settings
-from config.providers import FakeSettings, GeminiSettings, OpenAISettings
+from config.providers import FakeSettings, GeminiSettings, LiveSettings, OpenAISettings
 from providers.base import Advising, Provider
 from providers.fakes.voice import FakeVoiceProvider
 from providers.openai import OpenAIProvider
+from providers.openai_live import OpenAILiveProvider
 
 log = structlog.get_logger(__name__)
 
-Connected = OpenAISettings | GeminiSettings
+Connected = OpenAISettings | LiveSettings | GeminiSettings
 
 
 class ProviderPool:
@@ -35,7 +36,7 @@ class ProviderPool:
         made: dict[str, tuple[Connected, Provider]] = {}
         for name, entry in settings.providers.items():
             match entry:
-                case OpenAISettings() | GeminiSettings():
+                case OpenAISettings() | LiveSettings() | GeminiSettings():
                     known = self._made.get(name)
                     made[name] = known if known and known[0] == entry else (entry, _make(entry, name))
                     providers[name] = made[name][1]
@@ -49,6 +50,8 @@ def _make(entry: Connected, name: str) -> Provider:
     match entry:
         case OpenAISettings():
             return OpenAIProvider(entry, name)
+        case LiveSettings():
+            return OpenAILiveProvider(entry, name)
         case GeminiSettings():
             # Its SDK takes a second and a hundred megabytes; who does not use it does not pay for it.
             from providers.gemini import GeminiProvider

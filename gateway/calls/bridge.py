@@ -267,6 +267,8 @@ class Bridge:
         except SessionLost as error:
             log.error("provider.session_lost", code=error.code, error=str(error))  # noqa: TRY400 - foreseen
             self._ending.caller_paused()  # whoever told us that the caller speaks tells us no more
+            if self._talk.policy.silent:
+                self._voice.break_off()  # the farewell is as long as it has become
             self.recovery.lost(error)
 
     def _audio(self, event: AudioDelta) -> None:
@@ -378,7 +380,10 @@ class Bridge:
         if self._ending.end(own):
             self._voice.tell(cut=True)
 
-    # A colleague (gateway.calls.warm.Speaker).
+    # The agent's voice and ears (gateway.calls.warm.Speaker).
+
+    async def spoken(self) -> None:
+        await self._voice.spoken()
 
     async def turn_to(self, colleague: CallLeg, briefing: str) -> None:
         self._voice.tell(cut=True)

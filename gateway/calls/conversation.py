@@ -121,6 +121,13 @@ class Conversation:
         item = self.items.get(item_id)
         return item is not None and not item.complete
 
+    @property
+    def is_speaking(self) -> bool:
+        """Whether more audio of something that has begun to be said is to come."""
+        return any(
+            item.generated_ms > 0 and not item.complete and not item.told for item in self.items.values()
+        )
+
     def ask_for_goodbye(self) -> None:
         """The time is over: what the agent says from now on is its goodbye."""
         self._before_goodbye = frozenset(self.items)

@@ -200,6 +200,8 @@ class Ending:
         limit_s = max(self._safety_net_s, min(unheard_s + MARGIN_S, LONGEST_S))
         try:
             async with asyncio.timeout(limit_s):
+                if self._speaker is not None:  # a model that speaks in real time may call a tool in mid-word
+                    await self._speaker.spoken()
                 await self._leg.mark()
         except TimeoutError:
             log.warning("call.mark_missing", after_s=round(limit_s, 3))

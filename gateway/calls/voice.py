@@ -6,6 +6,8 @@ The agent speaks to one line at a time: the caller's, or that of a colleague who
 
 from __future__ import annotations
 
+import asyncio
+
 from gateway.calls import events as ev
 from gateway.calls.conversation import Conversation
 from gateway.calls.record import heard_part
@@ -40,6 +42,8 @@ class AgentVoice:
         self._history = history
         self._convert = converter(source, leg.format)
         self._item = ""
+        self._complete = asyncio.Event()
+        """Set whenever something that was being said is complete, or was cut."""
 
     @property
     def is_with_caller(self) -> bool:
@@ -62,6 +66,7 @@ class AgentVoice:
     def finish(self, item_id: str) -> None:
         """No more of this item comes."""
         self._talk.complete(item_id)
+        self._complete.set()
         self.line.finish(item_id)
 
     def speak_in(self, source: AudioFormat) -> None:
@@ -100,6 +105,12 @@ class AgentVoice:
         """How much of what the agent said is still to be heard."""
         return self._talk.unheard_ms({item: self.line.heard_ms(item) for item in self._talk.open_items})
 
+    async def spoken(self) -> None:
+        """Return when nothing is being said of which more audio would come."""
+        while self._talk.is_speaking:
+            self._complete.clear()
+            await self._complete.wait()
+
     async def settle(self) -> None:
         """Settle the transcript when what is queued now has been heard."""
         await self.line.mark()
@@ -107,6 +118,7 @@ class AgentVoice:
 
     def tell(self, *, cut: bool) -> None:
         """Publish the utterances whose place in the transcript is settled now."""
+        self._complete.set()
         line = self.line
         heard = {item: line.heard_ms(item) for item in self._talk.open_items}
         for spoken in self._talk.cut(heard) if cut else self._talk.settled(heard):

@@ -30,6 +30,10 @@ ACCEPT, DECLINE = "1", "2"
 class Speaker(Protocol):
     """The agent's voice and ears."""
 
+    async def spoken(self) -> None:
+        """Return when the agent has finished what it is saying: no more audio of that will come."""
+        ...
+
     async def turn_to(self, colleague: CallLeg, briefing: str) -> None:
         """Speak to a colleague from now on, and listen to nobody else; begin with the briefing."""
         ...

@@ -26,12 +26,13 @@ class Service(StrEnum):
 
     OPENAI = "openai"
     GEMINI = "gemini"
+    LIVE = "live"
 
 
 FAULTS: dict[str, str] = {
     "status": "answer the handshake with this HTTP status (401, 403, 404, 429, 500, 503)",
     "late_handshake": "wait so many seconds before the upgrade",
-    "refuse_update": "refuse the first session.update with this error code (invalid_value)",
+    "refuse_update": "refuse the first session.update or session.start with this error code (invalid_value)",
     "close": "close at @ with this code; 1006 cuts the connection",
     "stall": "say nothing from @ on, without closing",
     "expire": "at @ the session reaches its maximum duration without a warning before it",
@@ -50,6 +51,8 @@ FAULTS: dict[str, str] = {
     "rate_limits": "rate_limits.updated comes before, after (the default) or none",
     "no_pong": "pings of the client are not answered",
     "slow_reader": "wait so many seconds (0.5) after each message that was read",
+    "keeps_talking": "the model talks on while the caller speaks",
+    "early_calls": "the tools are called while the speech before them is still going on",
     "late_pong": "pings are answered only after so many seconds (8)",
     "rejected": "the turn ends unheard for this reason (RESPONSE_REJECTED)",
     "silent_audio": "the turn's audio has this amplitude (0) instead of speech",
@@ -69,16 +72,20 @@ FAULTS: dict[str, str] = {
     "refuse_resume": "a session that resumes is closed with this code (1008)",
     "no_handles": "no state can be resumed: no update has a handle",
 }
-_COMMON = frozenset({
+_EVERYWHERE = frozenset({
     "status", "late_handshake", "close", "stall", "expire", "error", "unknown_event", "garbage", "no_audio",
-    "slow_arguments", "huge_delta", "late_deltas", "stray_deltas", "transcript", "no_pong", "slow_reader",
+    "slow_arguments", "no_pong", "slow_reader",
 })  # fmt: skip
+_COMMON = _EVERYWHERE | {"huge_delta", "late_deltas", "stray_deltas", "transcript"}
 SERVED: Mapping[Service, frozenset[str]] = {
     Service.OPENAI: _COMMON | {"refuse_update", "failed", "incomplete", "cut_arguments", "rate_limits"},
     Service.GEMINI: _COMMON | {
         "late_pong", "rejected", "silent_audio", "die", "thoughts", "phantom_interrupted",
         "no_interrupted", "freeze", "ignored_text", "no_cancellation", "wedge", "no_activity",
         "tool_audio", "go_away", "deadline", "hush", "refuse_resume", "no_handles",
+    },
+    Service.LIVE: _EVERYWHERE | {
+        "refuse_update", "failed", "cut_arguments", "silent_audio", "die", "keeps_talking", "early_calls",
     },
 }  # fmt: skip
 HANDSHAKE = frozenset({"status", "late_handshake", "no_pong", "late_pong", "slow_reader"})
@@ -89,6 +96,7 @@ _AT = frozenset({
 _RESPONSE = frozenset({
     "failed", "incomplete", "no_audio", "cut_arguments", "slow_arguments", "huge_delta",
     "late_deltas", "stray_deltas", "rejected", "silent_audio", "die", "thoughts",
+    "keeps_talking", "early_calls",
 })  # fmt: skip
 _NUMBERS = {
     "status": (400, 599),

@@ -25,8 +25,13 @@ def check_server_event(event: Json) -> str | None:
         parsed = model.model_validate(event)
     except pydantic.ValidationError as error:
         return str(error)
-    extras = sorted(set(_extras(parsed, "")) - _KNOWN_EXTRAS)
+    extras = [name for name in unknown_fields(parsed) if name not in _KNOWN_EXTRAS]
     return f"fields that the SDK does not know: {', '.join(extras)}" if extras else None
+
+
+def unknown_fields(parsed: pydantic.BaseModel) -> list[str]:
+    """Return the paths of the fields that were sent and that the SDK's models do not name."""
+    return sorted(set(_extras(parsed, "")))
 
 
 @lru_cache(maxsize=1)

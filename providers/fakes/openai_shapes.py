@@ -44,7 +44,11 @@ _NULL_CLEARS = frozenset({
 
 def check_event(event: Mapping[str, object]) -> Problem | None:
     """Return what is wrong with a client event, or nothing."""
-    shapes = _client_events()
+    return check_against(event, _client_events())
+
+
+def check_against(event: Mapping[str, object], shapes: Mapping[str, Shape]) -> Problem | None:
+    """Return what is wrong with a client event of a protocol whose events have these shapes, by type."""
     kind = event.get("type")
     if not isinstance(kind, str):
         return Problem("missing_required_parameter", "Missing required parameter: 'type'.", "type")
@@ -53,11 +57,14 @@ def check_event(event: Mapping[str, object]) -> Problem | None:
     return _check(event, shapes[kind], "")
 
 
+def shapes_of(union: object) -> dict[str, Shape]:
+    """Return the members of a union of the SDK's event parameters by their type."""
+    return {_literals(_fields(shape)["type"])[0]: shape for shape in get_args(union)}
+
+
 @lru_cache(maxsize=1)
 def _client_events() -> dict[str, Shape]:
-    shapes: dict[str, Shape] = {}
-    for shape in get_args(RealtimeClientEventParam):
-        shapes[_literals(_fields(shape)["type"])[0]] = shape
+    shapes = shapes_of(RealtimeClientEventParam)
     # The richer form of response.create: its input may refer to items (``item_reference``).
     shapes["response.create"] = ResponseCreateEventWithReferencesParam
     return shapes

@@ -111,6 +111,11 @@ def _call(call: Call, arguments_for: float) -> Iterator[Beat]:
     yield 0.0, CallEnded()
 
 
+def words_by_ms(text: str, total_ms: int, length_ms: int) -> tuple[tuple[int, int, str], ...]:
+    """Cut a sentence into ``(start_ms, end_ms, words)`` of so much speech each; some have no words."""
+    return _pieces(text, total_ms, (length_ms,))
+
+
 @lru_cache(maxsize=256)
 def _pieces(text: str, total_ms: int, lengths_ms: tuple[int, ...]) -> tuple[tuple[int, int, str], ...]:
     """Cut a sentence into times with their words; it is said in every call, so it is cut once."""

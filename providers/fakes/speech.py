@@ -65,6 +65,12 @@ def silence(ms: int, fmt: AudioFormat) -> bytes:
     return encode(np.zeros(fmt.rate // 1000 * ms, dtype=np.int16), fmt.encoding)
 
 
+def hum(ms: int, amplitude: int, fmt: AudioFormat) -> bytes:
+    """Return samples of this amplitude in turn of sign: with a small one nobody hears anything."""
+    pairs = np.array([amplitude, -amplitude], dtype=np.int16)
+    return encode(np.tile(pairs, fmt.rate // 2000 * ms), fmt.encoding)
+
+
 @lru_cache(maxsize=256)
 def _samples(sound: Sound) -> Samples:
     if isinstance(sound, Tone):

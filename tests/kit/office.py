@@ -2,7 +2,7 @@
 A gateway with a receptionist, as an operator would run it, for tests with real peers.
 
 The far ends are SIPp, baresip, or the kit's own phone and probe; the model is the fake provider inside the
-gateway or the fake OpenAI server beside it, both playing a script of ``tests/peers/scripts``.
+gateway or a fake server beside it (OpenAI Realtime, GPT-Live); all play a script of ``tests/peers/scripts``.
 """
 
 from __future__ import annotations
@@ -88,7 +88,8 @@ class Office:
             return {"script": str(path)}
         port = self.ports.take(2)
         log = self.folder / "model.log"
-        command = [COMMAND, "fake-openai", "--port", str(port), "--script", str(path), "--validate"]
+        server = "fake-live" if self.provider == "openai-live" else "fake-openai"
+        command = [COMMAND, server, "--port", str(port), "--script", str(path), "--validate"]
         command += [part for fault in faults for part in ("--fault", fault)]
         self.model = self.stack.enter_context(Process(command, log, ready=lambda: "://" in log.read_text()))
         return {"api_key": "${env:MODEL_KEY}", "base_url": f"http://127.0.0.1:{port}/v1"}

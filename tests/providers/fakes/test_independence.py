@@ -30,7 +30,13 @@ def test_the_fakes_import_only_the_seam(path):
 
 
 @pytest.mark.parametrize(
-    "module", ["providers.fakes.voice", "providers.fakes.cli", "providers.fakes.gemini_cli"]
+    "module",
+    [
+        "providers.fakes.voice",
+        "providers.fakes.cli",
+        "providers.fakes.gemini_cli",
+        "providers.fakes.live_cli",
+    ],
 )
 def test_neither_the_provider_nor_the_command_line_loads_an_sdk(module):
     sdks = ("openai", "google.genai")
