@@ -48,12 +48,13 @@ class Budget:
         """Say that usage has probably changed."""
         self._changed.set()
 
-    def settle(self) -> None:
-        """Publish what the call has consumed, if that is more than was published."""
+    def settle(self) -> Bill:
+        """Publish what the call has consumed, if that is more than was published, and return it."""
         bill = self._account.bill()
         if bill != self._told:
             self._report(ev.CostChanged, bill, bill.since(self._told))
             self._told = bill
+        return bill
 
     async def run(self, act: Callable[[LimitEvent], Awaitable[None]]) -> None:
         """Watch for ever; ``act`` carries out what a limit asks for."""

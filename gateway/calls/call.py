@@ -24,7 +24,7 @@ from gateway.calls.budget import Budget
 from gateway.calls.bus import EventBus
 from gateway.calls.control import CallRequests
 from gateway.calls.conversation import Conversation
-from gateway.calls.cost import Account
+from gateway.calls.cost import Account, Bill, dollars
 from gateway.calls.ending import Ending
 from gateway.calls.facts import other_spellings
 from gateway.calls.limits import LimitWatch
@@ -126,12 +126,13 @@ class Call:
                     reason, by = self._stopped, "gateway"
                 self._state.enter(State.ENDED)
                 self._services.ledger.forget(info.id)
-                if self._budget is not None:
-                    self._budget.settle()  # the sessions are closed: this is the last word
+                # The sessions are closed: this is the last word.
+                bill = Bill() if self._budget is None else self._budget.settle()
                 if (quality := self._leg.quality) is not None:
                     self._report(ev.MediaMeasured, quality)
                 self._report(ev.CallEnded, reason, by)
-                log.info("call.ended", reason=reason, by=by, seconds=round(self._report.at, 3))
+                seconds = round(self._report.at, 3)
+                log.info("call.ended", reason=reason, by=by, seconds=seconds, cost_usd=dollars(bill.total))
 
     async def _serve(self) -> tuple[str, str]:
         self._leg.listen_to_sent(self._report.agent_audio)

@@ -73,6 +73,11 @@ class Bill:
         return tuple(line for line in added if not line.usage.nothing)
 
 
+def dollars(amount: Decimal | None) -> float | None:
+    """Return an amount for a record or a log, to the millionth; ``None`` where it is unknown."""
+    return None if amount is None else round(float(amount), 6)
+
+
 class Account:
     """
     One call's sessions and what they consumed.

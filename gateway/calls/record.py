@@ -10,10 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from decimal import Decimal
 from statistics import median
 
-from gateway.calls.cost import TOKENS, Bill
+from gateway.calls.cost import TOKENS, Bill, dollars
 from gateway.calls.events import (
     AgentSaid,
     BargedIn,
@@ -296,23 +295,19 @@ def cost_entry(bill: Bill) -> Entry:
     ``known_usd`` is what the priced part costs.
     """
     return {
-        "usd": _dollars(bill.total),
-        "known_usd": _dollars(bill.known),
+        "usd": dollars(bill.total),
+        "known_usd": dollars(bill.known),
         "models": [
             {
                 "provider": line.provider,
                 "model": line.model,
                 "tokens": {name: getattr(line.usage, name) for name in TOKENS},
                 "seconds": _s(line.usage.seconds),
-                "usd": _dollars(line.cost),
+                "usd": dollars(line.cost),
             }
             for line in bill.lines
         ],
     }
-
-
-def _dollars(amount: Decimal | None) -> float | None:
-    return None if amount is None else round(float(amount), 6)
 
 
 def _recovered(event: RecoveryStepTaken) -> Entry:

@@ -202,3 +202,34 @@ def test_what_nobody_has_priced_is_unknown_and_told_once_at_the_start(openai_off
             None
         ]
     assert len(warnings) == 1
+
+
+def test_after_a_fail_over_the_bill_has_both_providers(openai_office, tmp_path):
+    """The first model goes away in mid-call; the second goes on. Each is billed what it told."""
+    with Model(SCRIPT, tmp_path) as second:
+        with Model(SCRIPT, tmp_path) as first:
+            own = settings(openai_office, first, {})
+            own["providers"] = {
+                name: {"kind": "openai", **model.settings["openai"]}
+                for name, model in (("first", first), ("second", second))
+            }
+            own["agents"]["reception"]["providers"] = ["first", "second"]
+            gateway = openai_office.start(own)
+            phone = openai_office.phone(gateway)
+            phone.call()
+            phone.until_heard(GREETING, 10, "the greeting")
+        phone.until(lambda: second.sessions, 10, "the second model")
+        phone.listen(1.0)
+        phone.speak(QUESTION)
+        phone.until_heard(ANSWER, 10, "the answer of the second model")
+        phone.listen(0.5)
+        phone.hang_up()
+        [report] = reports(tmp_path / "recordings")
+        right = {"first": cost(first.sessions[0]), "second": cost(second.sessions[0])}
+    told = {
+        name: sum(each["usd"] for each in report["cost"]["models"] if each["provider"] == name)
+        for name in right
+    }
+    assert told == pytest.approx({name: float(amount) for name, amount in right.items()}, abs=2e-6)
+    assert report["cost"]["usd"] == pytest.approx(float(sum(right.values())), abs=2e-6)
+    assert min(right.values()) > 0
