@@ -157,13 +157,19 @@ class CallRecord:
             self._speech_began = None
 
     def _caller_said(self, event: CallerSaid) -> None:
-        """Write a turn down under its item; a later transcript of the same item replaces the first."""
+        """
+        Write a turn down under its item; a later transcript of the same item replaces the first.
+
+        A turn without a word was noise and is not written down; one whose transcription failed is.
+        """
         known = self._said.get(event.item_id)
         if known is not None:
             known.update(text=event.text, partial=event.partial)
             return
         known_turn = event.item_id in self._turns
         began, ended = self._turns.pop(event.item_id) if known_turn else self._take_spoken(event.at)
+        if not event.text.strip() and not event.partial:
+            return
         entry: Entry = {
             "who": event.party,
             "began": _s(began),

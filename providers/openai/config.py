@@ -167,12 +167,17 @@ def voice(name: str | None) -> JsonValue:
 
 
 def transcription(settings: OpenAISettings, language: str | None) -> JsonValue:
-    """Return the transcription settings; a language such as ``pt-BR`` becomes ISO-639-1."""
+    """
+    Return the transcription settings; a language such as ``pt-BR`` becomes ISO-639-1.
+
+    A language that has no code of two letters is left out: the service refuses a session with another one.
+    """
     if settings.transcription_model is None:
         return None
     wanted: Session = {"model": settings.transcription_model}
-    if language:
-        wanted["language"] = language.split("-")[0].lower()
+    primary = (language or "").partition("-")[0].lower()
+    if len(primary) == 2:
+        wanted["language"] = primary
     if settings.transcription_keywords:
         wanted["keywords"] = list(settings.transcription_keywords)
     if settings.transcription_prompt is not None:

@@ -281,6 +281,16 @@ def test_what_an_agent_says_of_turns_goes_before_the_provider(own: dict | None, 
     assert tuple(found.get(key) for key in keys) == expected
 
 
+@pytest.mark.parametrize(
+    ("language", "told"),
+    [("it", "it"), ("de-DE", "de"), ("zh-Hant-TW", "zh"), ("PT-br", "pt"), ("fil-PH", None), (None, None)],
+)
+def test_the_transcriber_is_told_a_language_that_has_two_letters(language, told) -> None:
+    """Any other would have the whole session refused."""
+    config = build_openai_session_config(setup(language=language), openai())
+    assert config["audio"]["input"]["transcription"].get("language") == told
+
+
 def test_transcription_can_be_left_out() -> None:
     config = build_openai_session_config(setup(language="en"), openai(transcription_model=None))
     assert config["audio"]["input"]["transcription"] is None

@@ -288,3 +288,27 @@ def test_the_bill_is_kept_also_of_a_call_that_has_more_to_tell_than_fits():
     noise = [ev.DtmfHeard(CALL, 1.0, "1")] * 10_001
     found = record(*noise, ev.CostChanged(CALL, 2.0, Bill(lines), lines))
     assert (found["cost"]["usd"], found["left_out"]) == (0.5, 1)
+
+
+@pytest.mark.report("BR-199")
+def test_a_turn_without_a_word_was_noise_and_gives_no_row():
+    found = record(
+        ev.CallerSpeech(CALL, 1.0, started=True),
+        ev.CallerSpeech(CALL, 3.0, started=False),
+        ev.CallerTurn(CALL, 3.0, "noise"),
+        ev.CallerSpeech(CALL, 5.0, started=True),
+        ev.CallerSpeech(CALL, 5.3, started=False),
+        ev.CallerTurn(CALL, 5.3, "si"),
+        ev.CallerSaid(CALL, 5.4, "noise", ""),
+        ev.CallerSaid(CALL, 5.5, "si", "s\u00ec"),
+        ev.CallerSaid(CALL, 6.0, "failed", "", partial=True),
+    )["transcript"]
+    assert [(row["text"], row["began"], row["ended"]) for row in found] == [
+        ("s\u00ec", 5.0, 5.3),
+        ("", 6.0, 6.0),
+    ]
+
+
+def test_words_that_come_after_all_are_written_down():
+    found = record(ev.CallerSaid(CALL, 5.0, "turn", ""), ev.CallerSaid(CALL, 6.0, "turn", "Hello"))
+    assert [row["text"] for row in found["transcript"]] == ["Hello"]
