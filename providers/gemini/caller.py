@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from providers.gemini.messages import Transcription
+from providers.gemini.messages import Transcription, VoiceActivity
 from providers.types import CallerTranscript, ProviderEvent, SpeechStarted, SpeechStopped
 
 _LIMIT = 4000
@@ -28,11 +28,25 @@ class CallerTurns:
 
     def __init__(self, prefix: str, report: Callable[[ProviderEvent], None]) -> None:
         self.speaking = False
+        self.reported = False
+        """Whether the server says itself when the caller speaks."""
         self._report = report
         self._prefix = prefix
         self._count = 0
         self._item_id = ""
         self._text = ""
+
+    def receive(self, activity: VoiceActivity) -> bool | None:
+        """Take the server's word; return whether the caller begins, or ends, to speak."""
+        self.reported = True
+        match activity.type or activity.voice_activity_type:
+            case "ACTIVITY_START":
+                self.began()
+                return True
+            case "ACTIVITY_END" if self.ended():
+                return False
+            case _:
+                return None
 
     def began(self) -> None:
         """Note that the server hears the caller."""

@@ -11,6 +11,7 @@ Computes only: time comes in as ``now``.
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 
 
@@ -30,6 +31,10 @@ class Plan:
     longest_wait: float = 4.0
     refusals: int = 2
     """Handles are refused for good after so many times."""
+    losses: int = 3
+    """Connections of one session may break so often ..."""
+    losses_within: float = 60.0
+    """... in so many seconds; then it is the session that breaks them (fault 24)."""
     hand_over_within: float = 60.0
     """How long before its limit a session asks for a successor."""
 
@@ -57,6 +62,7 @@ class Resumption:
         self._wait = 0.0
         self._refused = 0
         self._urgent = False
+        self._losses: deque[float] = deque(maxlen=self._plan.losses)
 
     # What the server says.
 
@@ -116,6 +122,12 @@ class Resumption:
         return min(times, default=None)
 
     # The attempts.
+
+    def may_resume(self, now: float) -> bool:
+        """Note that a connection broke; say whether the session is worth another one."""
+        self._losses.append(now)
+        often = len(self._losses) == self._plan.losses
+        return bool(self.handle) and not (often and now - self._losses[0] < self._plan.losses_within)
 
     def start(self, now: float, *, urgent: bool) -> None:
         """Begin to look for another connection; ``urgent`` when somebody waits for words."""

@@ -245,7 +245,7 @@ class GeminiSession:
     async def _break(self, code: str, message: str, now: float) -> None:
         """Decide what becomes of the session after its connection ended by itself."""
         self._broken = None
-        if code in REFUSALS or not self._resumption.handle:
+        if code in REFUSALS or not self._resumption.may_resume(now):
             self._conversation.lost = (code, message)
             return
         self._ready.append(ProviderWarning("connection_lost", f"{message}; the session is resumed"))

@@ -80,10 +80,10 @@ class Conversation:
         self._meter = Meter()
         self._owing = Owing()
         self._utterances = Utterances()
-        self._activity = False
-        """Whether the server reports when the caller speaks."""
         self._turn: ModelTurn | None = None
         self._turns = 0
+        self._interrupted_through = 0
+        """The last turn that the server itself stopped, or that was over when it stopped the playback."""
         self._early = ""
         """Words of the model that came before their turn."""
         self._wanted: Request | None = None
@@ -166,10 +166,12 @@ class Conversation:
         """
         Note that the caller stopped hearing the model, after ``heard_ms`` of ``item_id``.
 
-        The server has stopped already where it said so; else what still comes of this turn is dropped.
+        Where the server said so itself it has stopped, and may be in its next turn already; else what still
+        comes of this one is dropped.
         """
         turn = self._turn
-        if turn is not None and not turn.interrupted and not turn.muted:
+        news = not item_id or self._utterances.number(item_id) > self._interrupted_through
+        if turn is not None and news and not turn.interrupted and not turn.muted:
             turn.muted = True
             turn.over_at = now + self._patience.turn
             self._finish_audio(turn)
@@ -250,14 +252,13 @@ class Conversation:
         if self._audio_at is not None and now >= self._audio_at + self._patience.stream:
             self._audio_at = None
             self._telling.out.append(EndAudio())
-        if self._calls.pending or (self._activity and self._caller.speaking):
+        playing = self._turn is not None and self._turn.is_playing(now)
+        if playing or self._calls.pending or (self._caller.reported and self._caller.speaking):
             if (at := self._owing.next_timeout()) is not None and now >= at:
                 self._owing.again(now)
         elif (remedy := self._owing.handle_timeout(now)) is not None:
             self._remind(remedy)
         self._advance(now)
-
-    # Outputs.
 
     def next_timeout(self) -> float | None:
         """When to call :meth:`handle_timeout`, or ``None`` for never."""
@@ -285,14 +286,11 @@ class Conversation:
     # What the server says.
 
     def _receive_activity(self, activity: VoiceActivity, now: float) -> None:
-        self._activity = True
-        match activity.type or activity.voice_activity_type:
-            case "ACTIVITY_START":
-                self._caller.began()
+        match self._caller.receive(activity):
+            case True:
                 self._owing.met()
-            case "ACTIVITY_END":
-                if self._caller.ended() and not self._is_running():
-                    self._owing.begin(now, self._patience.spoken)
+            case False if not self._is_running():
+                self._owing.begin(now, self._patience.spoken)
 
     def _receive_content(self, content: ServerContent, now: float) -> None:
         if content.input_transcription is not None:
@@ -317,11 +315,11 @@ class Conversation:
                 self._progress_until = -inf
 
     def _hear(self, piece: Transcription, now: float) -> None:
-        if not self._activity and self._turn is None and piece.text:
+        if not self._caller.reported and self._turn is None and piece.text:
             self._caller.began()
         if text := self._caller.add(piece):
             self._telling.remember(Turn(text))
-        if piece.finished and not self._activity:
+        if piece.finished and not self._caller.reported:
             self._caller.ended()
         if self._turn is None and not self._calls.pending and (piece.text or piece.finished):
             self._owing.begin(now, self._patience.spoken)
@@ -353,8 +351,9 @@ class Conversation:
         if turn is not None and turn.interrupted:
             return
         ours = turn is not None and turn.muted
+        self._interrupted_through = self._turns
         if not ours:
-            if not self._activity:
+            if not self._caller.reported:
                 self._caller.began()
             self._events.append(Interrupted())
             self._owing.begin(now, self._patience.spoken)
@@ -396,9 +395,10 @@ class Conversation:
         self._turn = turn = ModelTurn(
             f"{self._prefix}-response-{self._turns}",
             item_id,
-            self._utterances.begin(item_id),
+            self._utterances.begin(item_id, self._turns),
             self._tools_allowed,
             self._asked,
+            began_at=now,
             over_at=now + self._patience.stalled,
         )
         self._asked = None

@@ -19,6 +19,7 @@ class ModelTurn:
         utterance: Its words and the length of its audio.
         tools: Whether it may call tools.
         asked: The instructions to which it answers, to ask for the same again.
+        began_at: When its first sign came.
         over_at: When it is over without the server's word.
         complete: Whether no more audio comes.
         interrupted: By the server: what comes next is another turn.
@@ -32,6 +33,7 @@ class ModelTurn:
     utterance: Utterance
     tools: bool
     asked: str | None
+    began_at: float
     over_at: float = inf
     complete: bool = False
     interrupted: bool = False
@@ -47,3 +49,8 @@ class ModelTurn:
     @property
     def spoke(self) -> bool:
         return self.utterance.sent_bytes > 0
+
+    def is_playing(self, now: float) -> bool:
+        """Whether the caller still hears it, as far as the server knows: it assumes playback in real time."""
+        stopped = self.interrupted or self.muted
+        return not stopped and now < self.began_at + self.utterance.sent_ms / 1000

@@ -18,8 +18,9 @@ _TOLERANCE_MS = 20
 
 @dataclass(slots=True)
 class Utterance:
-    """The words and the length of one turn of the model."""
+    """The words and the length of one turn of the model; turns count from 1."""
 
+    number: int
     sent_bytes: int = 0
     text: str = ""
     heard_ms: int | None = None
@@ -48,11 +49,16 @@ class Utterances:
     def __init__(self) -> None:
         self._kept: OrderedDict[str, Utterance] = OrderedDict()
 
-    def begin(self, item_id: str) -> Utterance:
-        self._kept[item_id] = utterance = Utterance()
+    def begin(self, item_id: str, number: int) -> Utterance:
+        self._kept[item_id] = utterance = Utterance(number)
         if len(self._kept) > _KEPT:
             self._kept.popitem(last=False)
         return utterance
+
+    def number(self, item_id: str) -> int:
+        """Return which turn an item was; 0 for one that is long over."""
+        utterance = self._kept.get(item_id)
+        return 0 if utterance is None else utterance.number
 
     def say(self, item_id: str, text: str) -> None:
         """Add words; of an item that is long over they are dropped."""

@@ -223,6 +223,18 @@ def test_an_interruption_by_the_call_mutes_the_turn_until_the_server_ends_it() -
     assert [event.item_id for event in talk.of(AudioDelta)] == ["g-turn-2"]
 
 
+def test_an_interruption_that_is_reported_late_does_not_mute_the_answer_to_it() -> None:
+    talk = (
+        Talk().hear(voice(400), INTERRUPTED, over(), activity("END"), voice(100)).interrupt("g-turn-1", 100)
+    )
+    assert talk.hear(voice(100)).of(AudioDelta)[-1].item_id == "g-turn-2"
+
+
+def test_what_plays_of_an_earlier_turn_stops_with_the_one_that_is_being_made() -> None:
+    talk = Talk().hear(voice(9000), GENERATED, over(), voice(400)).interrupt("g-turn-1", 3000).clear()
+    assert talk.hear(voice(400)).of(AudioDelta) == []
+
+
 def test_a_call_of_a_muted_turn_is_answered_and_never_run() -> None:
     talk = Talk().hear(voice(400)).interrupt("g-turn-1", 100).hear(calls(("f1", "end_call")))
     assert talk.of(ToolCallsRequested) == []

@@ -93,6 +93,12 @@ def test_a_model_that_waits_after_a_result_is_asked_and_one_that_goes_on_is_not(
     assert talk.wait(0.2).asked() == ["[Please answer now.]"]
 
 
+def test_a_sentence_that_is_still_played_is_not_cut_by_a_reminder() -> None:
+    talk = Talk().hear(voice(9000), calls(("f1", "x"))).answer(ok("f1")).respond()
+    assert talk.wait(9.9).asked() == []
+    assert talk.wait(0.2).asked() == ["[Please answer now.]"]
+
+
 def test_a_request_later_than_the_answer_is_one_of_its_own() -> None:
     talk = Talk().hear(calls(("f1", "x"))).answer(ok("f1")).respond().wait(1.5).respond()
     assert talk.asked() == ["[Please answer now.]"]
