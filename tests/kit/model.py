@@ -1,5 +1,5 @@
 """
-The shipped OpenAI server in a thread of the test, and a look-up service beside it.
+A shipped server in a thread of the test, and a look-up service beside it.
 
 ``trunkline serve`` talks to them over sockets as it does in life; being here, they can be asked what they
 were told. The server shares no code with ``providers/openai``.
@@ -19,26 +19,33 @@ from types import TracebackType
 
 import numpy as np
 
+from providers.fakes.gemini_server import GeminiFakeServer
+from providers.fakes.live_server import LiveFakeServer
 from providers.fakes.openai_server import OpenAIFakeServer
 from providers.fakes.openai_session import RealtimeSession
 from providers.fakes.script_parser import parse_script
 from tests.kit.office import NUMBER, SALES
 from tests.kit.sound import FRAME, Pcm, decode
 
+SERVERS = {"openai": OpenAIFakeServer, "openai-live": LiveFakeServer, "gemini": GeminiFakeServer}
+
 
 class Model:
     """
-    An OpenAI Realtime server that plays a script; leave the ``with`` block to stop it.
+    A provider's server that plays a script; leave the ``with`` block to stop it.
 
     Args:
         script: YAML as ``docs/fake-provider.md`` has it.
         folder: Where the script's own sound files stand.
         faults: What goes wrong on every connection.
+        kind: Whose protocol it speaks: ``openai``, ``openai-live`` or ``gemini``.
     """
 
-    def __init__(self, script: str, folder: Path, *, faults: str = "") -> None:
+    def __init__(self, script: str, folder: Path, *, faults: str = "", kind: str = "openai") -> None:
         parsed = parse_script(textwrap.dedent(script), folder / "script.yaml")
-        self.server = OpenAIFakeServer(parsed, faults, validate=True)
+        self.kind = kind
+        self.server = SERVERS[kind](parsed, faults, validate=True)
+        self._folder = folder
         self._ready = threading.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop: asyncio.Event | None = None
@@ -75,7 +82,12 @@ class Model:
     @property
     def settings(self) -> dict[str, object]:
         """The ``providers`` section that leads here."""
-        return {"openai": {"api_key": "${env:MODEL_KEY}", "base_url": self.server.url}}
+        entry = {"api_key": "${env:MODEL_KEY}", "base_url": self.server.url}
+        if isinstance(self.server, GeminiFakeServer):
+            trusted = self._folder / "model.pem"
+            trusted.write_text(self.server.certificate_pem)
+            entry["ca_file"] = str(trusted)
+        return {self.kind: entry}
 
 
 def received(session: RealtimeSession, kind: str) -> list[dict]:

@@ -58,7 +58,7 @@ def settings(office: Office, model: Model, limits: dict[str, object], **more: ob
         "providers": model.settings,
         "agents": {
             "reception": {
-                "providers": ["openai"],
+                "providers": [model.kind],
                 "prompt": "You answer the phone.",
                 "greeting": "Say hello.",
                 "limits": limits,
@@ -233,3 +233,50 @@ def test_after_a_fail_over_the_bill_has_both_providers(openai_office, tmp_path):
     assert told == pytest.approx({name: float(amount) for name, amount in right.items()}, abs=2e-6)
     assert report["cost"]["usd"] == pytest.approx(float(sum(right.values())), abs=2e-6)
     assert min(right.values()) > 0
+
+
+def live_cost(model: Model) -> Decimal:
+    """Five cents for a minute of session: GPT-Live says at the end how many seconds it was."""
+    [closed] = sent(model.sessions[0], "session.closed")
+    return Decimal(str(closed["usage"]["seconds"])) / 60 * Decimal("0.05")
+
+
+def gemini_cost(model: Model) -> Decimal:
+    """Gemini bills each turn with all that was said before; the last figures of a turn count."""
+    dollars = {("prompt", "TEXT"): "0.75", ("prompt", "AUDIO"): "3.00"}
+    dollars |= {("response", "TEXT"): "4.50", ("response", "AUDIO"): "12.00"}
+    total, last = Decimal(0), Decimal(0)
+    for each in list(model.sessions[0].sent):
+        usage = each.message.get("usageMetadata")
+        if usage is not None:
+            last = sum(
+                (
+                    count["tokenCount"] * Decimal(price) / 10**6
+                    for (side, modality), price in dollars.items()
+                    for count in usage[f"{side}TokensDetails"]
+                    if count["modality"] == modality
+                ),
+                Decimal(0),
+            )
+        if "turnComplete" in each.message.get("serverContent", {}):
+            total, last = total + last, Decimal(0)
+    return total + last
+
+
+@pytest.mark.parametrize(
+    ("kind", "limit", "right"), [("openai-live", 0.004, live_cost), ("gemini", 0.0004, gemini_cost)]
+)
+def test_a_limit_of_the_cost_ends_calls_of_the_other_providers_as_politely(
+    openai_office, tmp_path, kind, limit, right
+):
+    with Model(SCRIPT, tmp_path, kind=kind) as model:
+        gateway = openai_office.start(settings(openai_office, model, {"max_cost_usd": limit}))
+        phone = openai_office.phone(gateway)
+        ask(phone)
+        bye_at = phone.wait_for_bye(30)
+        [report] = reports(tmp_path / "recordings")
+        cost_usd = float(right(model))
+    assert hear(FAREWELL, phone.heard(before=bye_at)).whole
+    assert (report["reason"], report["by"]) == ("cost_limit", "gateway")
+    assert report["cost"]["usd"] == pytest.approx(cost_usd, abs=1e-6)
+    assert report["cost"]["usd"] >= limit
