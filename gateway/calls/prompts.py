@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import soundfile
 
-from gateway.media.convert import converter
+from gateway.media.convert import Utterances
 from providers.types import PCM16_16K, PCM16_24K, AudioFormat
 
 
@@ -40,4 +40,5 @@ def read_prompt(path: Path, line: AudioFormat) -> bytes:
     if rate not in formats:
         raise PromptError(f"{path}: {rate} Hz; write a file of 8000, 16000 or 24000 Hz")
     mono = samples[:, 0].astype(np.int16) if samples.shape[1] == 1 else samples.mean(axis=1).astype(np.int16)
-    return converter(formats[rate], line).convert(mono.astype("<i2").tobytes())
+    whole = Utterances(formats[rate], line)
+    return whole.convert(mono.astype("<i2").tobytes()) + whole.finish()

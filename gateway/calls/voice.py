@@ -13,7 +13,7 @@ from gateway.calls.conversation import Conversation
 from gateway.calls.record import heard_part
 from gateway.calls.report import Report
 from gateway.legs.base import CallLeg, Cleared
-from gateway.media.convert import converter
+from gateway.media.convert import Utterances
 from providers.failover import History
 from providers.types import AudioFormat
 
@@ -40,7 +40,7 @@ class AgentVoice:
         self._talk = talk
         self._report = report
         self._history = history
-        self._convert = converter(source, leg.format)
+        self._convert = Utterances(source, leg.format)
         self._item = ""
         self._complete = asyncio.Event()
         """Set whenever something that was being said is complete, or was cut."""
@@ -58,7 +58,7 @@ class AgentVoice:
         """Queue a piece of an item."""
         if item_id != self._item:
             if self._item:
-                self.line.finish(self._item)
+                self._end(self._item)
             self._item = item_id
             self._history.agent(item_id, "")
         self.line.play(self._convert.convert(audio), item_id=item_id)
@@ -67,6 +67,12 @@ class AgentVoice:
         """No more of this item comes."""
         self._talk.complete(item_id)
         self._complete.set()
+        self._end(item_id)
+
+    def _end(self, item_id: str) -> None:
+        """Let the line have the last millisecond, too, and end the item there."""
+        if item_id == self._item and (rest := self._convert.finish()):
+            self.line.play(rest, item_id=item_id)
         self.line.finish(item_id)
 
     def speak_in(self, source: AudioFormat) -> None:
@@ -137,5 +143,5 @@ class AgentVoice:
             )
 
     def _rest(self) -> None:
-        self._convert = converter(self._source, self.line.format)
+        self._convert = Utterances(self._source, self.line.format)
         self._item = ""

@@ -62,6 +62,14 @@ class Resampler:
         return _round(fine)
 
 
+def delay(source_rate: int, target_rate: int) -> tuple[int, int]:
+    """Return how late a :class:`Resampler` is: in samples that go in and in samples that come out."""
+    common = gcd(source_rate, target_rate)
+    up, down = target_rate // common, source_rate // common
+    half = int(_CYCLES * max(up, down))
+    return -(-half // up), half // down
+
+
 def _round(values: NDArray[np.float32]) -> Samples:
     """Round to 16 bits; what is too loud is clipped."""
     rounded = np.rint(values)

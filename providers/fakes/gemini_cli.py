@@ -35,6 +35,9 @@ def fake_gemini(
     fault: Annotated[
         list[str] | None, typer.Option(help="name[:value][@seconds][#response]; may be repeated.")
     ] = None,
+    afflicted: Annotated[
+        int | None, typer.Option(help="How many connections have the faults; all by default.", min=0)
+    ] = None,
     api_key: Annotated[str | None, typer.Option(help="The only key to accept; by default any.")] = None,
     validate: Annotated[bool, typer.Option(help="Check each sent message with the SDK's types.")] = False,
     certificate: Annotated[Path | None, typer.Option(help="PEM; needs --private-key.")] = None,
@@ -63,6 +66,7 @@ def fake_gemini(
     server = GeminiFakeServer(
         loaded,
         faults,
+        afflicted=afflicted,
         host=host,
         port=port,
         certificate=pair,

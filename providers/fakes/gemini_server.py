@@ -35,6 +35,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 from urllib.parse import parse_qs
+from weakref import WeakKeyDictionary
 
 from websockets.asyncio.server import Server, ServerConnection, serve
 from websockets.http11 import Request, Response
@@ -67,7 +68,9 @@ class GeminiFakeServer:
 
     Args:
         script: What the model says: a script or a file of one.
-        faults: What goes wrong, for every connection.
+        faults: What goes wrong, for every connection or the first of them.
+        afflicted: How many connections have these faults; all have them without. Those that a connection
+            brings itself always count.
         port: 0 takes a free one; see :attr:`url`.
         certificate: For TLS; one of its own is made without, see :attr:`certificate_pem`.
         api_key: The only key or token that is accepted; any is, without it.
@@ -83,6 +86,7 @@ class GeminiFakeServer:
         script: Script | Path | None = None,
         faults: Faults | str = "",
         *,
+        afflicted: int | None = None,
         host: str = "127.0.0.1",
         port: int = 0,
         certificate: Certificate | None = None,
@@ -95,6 +99,8 @@ class GeminiFakeServer:
     ) -> None:
         self.script = script if isinstance(script, Script) else load_script(script or DEFAULT_SCRIPT)
         self.faults = faults if isinstance(faults, Faults) else parse_faults(faults, Service.GEMINI)
+        self._afflicted = afflicted
+        self._faults_of: WeakKeyDictionary[ServerConnection, Faults] = WeakKeyDictionary()
         self.sessions: deque[LiveSession] = deque(maxlen=remember)
         self.refused: deque[int] = deque(maxlen=remember)
         """HTTP statuses of refused handshakes."""
@@ -158,9 +164,10 @@ class GeminiFakeServer:
     async def _admit(self, connection: ServerConnection, request: Request) -> Response | None:
         """Look at the handshake; a response refuses it."""
         try:
-            faults = self._faults_of(request)
+            faults = self._take_faults() + parse_faults(_given_faults(request), Service.GEMINI)
         except FaultError as error:
             return self._refuse(connection, 400, str(error))
+        self._faults_of[connection] = faults
         late = faults.get("late_handshake")
         await self._wait(late.number if late else self.script.connect_after)
         if self.script.connect is Connect.HANG:
@@ -209,15 +216,18 @@ class GeminiFakeServer:
         wrong = self._api_key is not None and not hmac.compare_digest(key.encode(), self._api_key.encode())
         return Refused(1007, BAD_KEY) if wrong or self.script.connect is Connect.REJECT_KEY else None
 
-    def _faults_of(self, request: Request) -> Faults:
-        _, query = _target(request)
-        own = [*query.get("fault", []), request.headers.get("X-Fake-Fault", "")]
-        return self.faults + parse_faults(",".join(own), Service.GEMINI)
+    def _take_faults(self) -> Faults:
+        """Return the server's faults for one more connection."""
+        if self._afflicted == 0:
+            return Faults()
+        if self._afflicted is not None:
+            self._afflicted -= 1
+        return self.faults
 
     async def _converse(self, connection: ServerConnection) -> None:
         request = connection.request
         assert request is not None
-        faults = self._faults_of(request)
+        faults = self._faults_of.pop(connection)
         backend = Backend.VERTEX if _VERTEX.fullmatch(_target(request)[0]) else Backend.STUDIO
         connection_seconds, warning_seconds, audio_seconds = self._seconds
         options = Options(
@@ -248,6 +258,12 @@ def _target(request: Request) -> tuple[str, dict[str, list[str]]]:
     """Return the path and the query. Clients whose address ends in a slash begin the path with two."""
     path, _, query = request.path.partition("?")
     return path, parse_qs(query)
+
+
+def _given_faults(request: Request) -> str:
+    """Return the faults that a connection brings itself."""
+    _, query = _target(request)
+    return ",".join([*query.get("fault", []), request.headers.get("X-Fake-Fault", "")])
 
 
 def _credential(request: Request) -> str:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.media.convert import converter
+from gateway.media.convert import Utterances, converter
 from gateway.media.g711 import decode, encode
 from providers.types import PCM16_16K, PCM16_24K, PCMA, PCMU, AudioFormat
 
@@ -69,3 +69,26 @@ def test_no_audio_is_no_audio() -> None:
     for source in FORMATS:
         for target in FORMATS:
             assert converter(source, target).convert(b"") == b""
+
+
+@pytest.mark.parametrize("source", FORMATS)
+@pytest.mark.parametrize("target", FORMATS)
+def test_an_utterance_keeps_its_length_and_its_last_sample(source, target) -> None:
+    """It may be cut off in the middle of a vowel; and nothing of one is in the next."""
+    voice = Utterances(source, target)
+    for seconds in (0.2, 0.1):
+        audio = written(source, tone(source.rate, seconds))
+        size = 20 * source.bytes_per_ms
+        pieces = [voice.convert(audio[start : start + size]) for start in range(0, len(audio), size)]
+        heard = b"".join(pieces) + voice.finish()
+        assert len(heard) == seconds * 1000 * target.bytes_per_ms
+        wanted = tone(target.rate, seconds).astype(float)
+        error = read(target, heard).astype(float) - wanted
+        middle = slice(target.rate // 500, -target.rate // 500)
+        assert np.std(error[middle]) < 300
+        last = slice(-target.rate // 500, None)
+        assert np.std(error[last]) < 0.4 * np.std(wanted[last])
+
+
+def test_an_utterance_that_never_began_has_no_rest() -> None:
+    assert Utterances(PCM16_24K, PCMU).finish() == b""

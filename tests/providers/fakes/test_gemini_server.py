@@ -278,6 +278,17 @@ async def test_a_connection_dies_in_the_middle_of_a_sentence(tmp_path):
         assert 0 < len(caller.voice) < len(render(Tone(440, 300), PCM16_24K))
 
 
+async def test_only_the_first_connections_may_be_afflicted(tmp_path):
+    async with gemini_server(TALK, "close:1011@0.02", folder=tmp_path, afflicted=1) as server:
+        async with talk(server, tmp_path) as caller:
+            with pytest.raises(errors.APIError):
+                await caller.turn()
+        async with talk(server, tmp_path) as caller:
+            await caller.session.send_realtime_input(text="Greet the caller.")
+            await caller.turn()
+            assert caller.voice == render(Tone(440, 300), PCM16_24K)
+
+
 async def test_a_huge_part_breaks_a_client_that_keeps_the_limit(tmp_path):
     async with gemini_server(TALK, "huge_delta#1", folder=tmp_path) as server:
         arguments = {"ssl": trust(tmp_path), "proxy": None}
