@@ -17,7 +17,7 @@ import structlog
 from config.recovery import AgentRecovery
 from gateway.calls import events as ev
 from gateway.calls.budget import Budget
-from gateway.calls.conversation import Conversation
+from gateway.calls.conversation import Conversation, Goodbye
 from gateway.calls.dtmf import DtmfCollector
 from gateway.calls.ending import Ending, OwnEnd
 from gateway.calls.limits import GoodbyeMissing, Limit, LimitEvent, LimitNear, LimitReached
@@ -63,6 +63,9 @@ log = structlog.get_logger(__name__)
 
 TOOL_GRACE_S = 3.0
 """How long tools that have begun may still run when the line is gone."""
+TIME_IS_OVER = (
+    "The time of this call is over. Say goodbye in one short sentence, in the language of the conversation."
+)
 MEDIA_AGAIN_S = 10.0
 """How long after a transfer that failed, at most, a line without packets is noticed."""
 
@@ -339,8 +342,15 @@ class Bridge:
         if event.status is ResponseStatus.FAILED:
             log.warning("provider.response_failed", reason=event.reason)
         self._budget.look()
-        if event.status is ResponseStatus.COMPLETED and self._talk.said_goodbye:
-            self._ending.end(OwnEnd(self._limit))
+        if event.status is not ResponseStatus.COMPLETED:
+            return
+        match self._talk.responded():
+            case Goodbye.SAID:
+                self._ending.end(OwnEnd(self._limit))
+            case Goodbye.PERHAPS:
+                self._budget.expect_goodbye()
+            case Goodbye.NOT_YET:
+                pass
 
     # From one session to the next (gateway.calls.recovery.Stage).
 
@@ -429,7 +439,7 @@ class Bridge:
                 if self._talk.policy.pending is None:
                     self._talk.ask_for_goodbye()
                     await self._model.respond(
-                        instructions="The time of this call is over. Say goodbye in one short sentence.",
+                        instructions=TIME_IS_OVER,
                         tools=False,
                     )
             case GoodbyeMissing(limit):

@@ -48,6 +48,11 @@ class Budget:
         """Say that usage has probably changed."""
         self._changed.set()
 
+    def expect_goodbye(self) -> None:
+        """Say that the goodbye comes soon, or was said already."""
+        self._limits.expect_goodbye(now=self._clock())
+        self._changed.set()
+
     def settle(self) -> Bill:
         """Publish what the call has consumed, if that is more than was published, and return it."""
         bill = self._account.bill()

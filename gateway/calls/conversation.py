@@ -9,6 +9,7 @@ the caller's last turn (C-11); latency is taken from the moment the caller pause
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import Enum, auto
 
 from gateway.dialogue.policy import CallPolicy
 
@@ -30,6 +31,15 @@ class Item:
     """All its audio is here."""
     told: bool = False
     """Its place in the transcript is settled."""
+
+
+class Goodbye(Enum):
+    """Whether the agent has said goodbye, for which it was asked."""
+
+    NOT_YET = auto()
+    PERHAPS = auto()
+    """Something was said, which may be the answer that was under way when it was asked."""
+    SAID = auto()
 
 
 @dataclass(slots=True)
@@ -64,6 +74,7 @@ class Conversation:
     items: dict[str, Item] = field(default_factory=dict)
     _paused_at: float | None = None
     _before_goodbye: frozenset[str] | None = None
+    _answer_first: bool = False
 
     # The caller.
 
@@ -129,15 +140,24 @@ class Conversation:
         )
 
     def ask_for_goodbye(self) -> None:
-        """The time is over: what the agent says from now on is its goodbye."""
+        """The time is over: what is said now is the goodbye, after an answer that is under way."""
         self._before_goodbye = frozenset(self.items)
+        self._answer_first = self._paused_at is not None or self.is_speaking
 
-    @property
-    def said_goodbye(self) -> bool:
-        """Whether something was said since it was asked for."""
-        return self._before_goodbye is not None and any(
+    def responded(self) -> Goodbye:
+        """A response is complete: was it the goodbye?"""
+        if self._before_goodbye is None:
+            return Goodbye.NOT_YET
+        said = any(
             item.generated_ms > 0 and item.id not in self._before_goodbye for item in self.items.values()
         )
+        answered, self._answer_first = self._answer_first, False
+        if not said:
+            return Goodbye.NOT_YET
+        if answered:
+            self._before_goodbye = frozenset(self.items)
+            return Goodbye.PERHAPS
+        return Goodbye.SAID
 
     def begin_tools(self) -> bool:
         """Count a round of tool calls; ``False`` when it is one too many."""

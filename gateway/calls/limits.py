@@ -21,6 +21,10 @@ GOODBYE_S = 20.0
 """How long the agent may take to say goodbye."""
 
 
+MOMENT_S = 4.0
+"""How long it may take when the answer before it is complete, or the two were one."""
+
+
 class Limit(StrEnum):
     """A limit of a call; the value is the reason in its record."""
 
@@ -103,6 +107,11 @@ class LimitWatch:
             self._reach(Limit.DURATION, used, self._duration, now)
         elif now >= self._near_at:
             self._near(Limit.DURATION, used, self._duration)
+
+    def expect_goodbye(self, *, now: float) -> None:
+        """Wait for the goodbye only a moment longer: it may have been said together with an answer."""
+        if self._over_at is not None:
+            self._over_at = min(self._over_at, now + MOMENT_S)
 
     def next_timeout(self) -> float | None:
         """When to call :meth:`handle_timeout`, or ``None`` for never."""

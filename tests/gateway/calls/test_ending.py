@@ -5,7 +5,7 @@ from decimal import Decimal
 
 from gateway.calls import events as ev
 from gateway.calls.ending import MARGIN_S
-from gateway.calls.limits import GOODBYE_S
+from gateway.calls.limits import GOODBYE_S, MOMENT_S
 from gateway.legs.base import (
     GONE,
     DtmfReceived,
@@ -130,6 +130,46 @@ async def test_what_was_being_said_when_the_time_was_over_is_not_taken_for_the_g
 
         await scene.says(audio("bye", 100), AudioDone("bye"), DONE)
         assert len(await scene.hears(200)) == 800
+        assert scene.leg.hung_up == [HangupCause.NORMAL]
+
+
+async def test_an_answer_that_was_due_when_the_time_was_over_is_not_taken_for_the_goodbye():
+    async with Scene(max_duration_s=60.0, greeting=None) as scene:
+        await scene.says(SpeechStarted(), SpeechStopped())
+        await scene.time_passes(60.0)
+        await scene.says(audio("answer", 100), AudioDone("answer"), DONE)
+        await scene.hears(100)
+        await scene.time_passes(MOMENT_S - 0.2)
+        assert scene.leg.hung_up == []
+
+        await scene.says(audio("bye", 100), AudioDone("bye"), DONE)
+        assert len(await scene.hears(100)) == 800
+        assert scene.leg.hung_up == [HangupCause.NORMAL]
+
+
+async def test_an_answer_that_was_the_goodbye_as_well_ends_the_call_a_moment_later():
+    async with Scene(max_duration_s=60.0, greeting=None) as scene:
+        await scene.says(SpeechStarted(), SpeechStopped())
+        await scene.time_passes(60.0)
+        await scene.says(audio("both", 100), AudioDone("both"), DONE)
+        await scene.hears(100)
+        assert scene.leg.hung_up == []
+        await scene.time_passes(MOMENT_S)
+        assert scene.leg.hung_up == [HangupCause.NORMAL]
+        assert scene.ending.reason == "duration_limit"
+
+
+async def test_a_goodbye_that_has_begun_when_the_moment_is_over_is_heard_to_its_end():
+    async with Scene(max_duration_s=60.0, greeting=None) as scene:
+        await scene.says(SpeechStarted(), SpeechStopped())
+        await scene.time_passes(60.0)
+        await scene.says(audio("answer", 100), AudioDone("answer"), DONE)
+        await scene.says(audio("bye", 100))
+        await scene.time_passes(MOMENT_S)
+        await scene.hears(200)
+        assert scene.leg.hung_up == []
+        await scene.says(audio("bye", 60), AudioDone("bye"), DONE)
+        assert len(await scene.hears(60)) == 480
         assert scene.leg.hung_up == [HangupCause.NORMAL]
 
 

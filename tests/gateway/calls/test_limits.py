@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from gateway.calls.limits import (
     GOODBYE_S,
+    MOMENT_S,
     NEAR_S,
     GoodbyeMissing,
     Limit,
@@ -51,6 +52,17 @@ def test_a_cost_is_near_at_four_fifths_and_reached_with_its_last_cent():
         limits.spend(Decimal(spent), now=1005.0)
     assert limits.events() == [LimitNear(Limit.COST, 1.6, 2.0), LimitReached(Limit.COST, 2.0, 2.0)]
     assert limits.next_timeout() == 1005 + GOODBYE_S
+
+
+def test_a_goodbye_that_may_have_been_said_is_waited_for_a_moment():
+    limits = watch(60.0)
+    limits.expect_goodbye(now=1010.0)  # nobody has asked for one yet
+    limits.handle_timeout(now=1060.0)
+    limits.expect_goodbye(now=1062.0)
+    assert limits.next_timeout() == 1062 + MOMENT_S
+    limits.expect_goodbye(now=1065.0)
+    limits.handle_timeout(now=1062 + MOMENT_S)
+    assert limits.events()[-1] == GoodbyeMissing(Limit.DURATION)
 
 
 def test_the_limit_that_is_reached_first_is_the_reason():
