@@ -7,12 +7,13 @@ The gateway's command line mounts :data:`app`; ``python -m providers.fakes.gemin
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from providers.fakes.cli import REMEMBERED, load, print_faults, stopped
+from providers.fakes.cli import REMEMBERED, load, open_journal, print_faults, stopped
 
 if TYPE_CHECKING:
     from providers.fakes.certificate import Certificate
@@ -52,6 +53,9 @@ def fake_gemini(
     audio_seconds: Annotated[
         float, typer.Option(help="How long a conversation may last without compression.", min=0.1)
     ] = 900.0,
+    log: Annotated[
+        Path | None, typer.Option(help="Write what is said on both sides to this file, a JSON line each.")
+    ] = None,
     list_faults: Annotated[bool, typer.Option("--list-faults", help="List the faults and exit.")] = False,
 ) -> None:
     """Serve until interrupted; prints the address to configure, then the certificate to trust."""
@@ -63,21 +67,23 @@ def fake_gemini(
         return
     loaded, faults = load(script, fault or [], Service.GEMINI)
     pair = _certificate(certificate, private_key, tls_folder, host)
-    server = GeminiFakeServer(
-        loaded,
-        faults,
-        afflicted=afflicted,
-        host=host,
-        port=port,
-        certificate=pair,
-        api_key=api_key,
-        validate=validate,
-        connection_seconds=connection_seconds,
-        warning_seconds=warning_seconds,
-        audio_seconds=audio_seconds,
-        remember=REMEMBERED,
-    )
-    asyncio.run(_serve(server, pair.certificate))
+    with contextlib.ExitStack() as opened:
+        server = GeminiFakeServer(
+            loaded,
+            faults,
+            afflicted=afflicted,
+            host=host,
+            port=port,
+            certificate=pair,
+            api_key=api_key,
+            journal=None if log is None else open_journal(log, opened),
+            validate=validate,
+            connection_seconds=connection_seconds,
+            warning_seconds=warning_seconds,
+            audio_seconds=audio_seconds,
+            remember=REMEMBERED,
+        )
+        asyncio.run(_serve(server, pair.certificate))
 
 
 def _certificate(certificate: Path | None, private_key: Path | None, folder: Path, host: str) -> Certificate:

@@ -15,6 +15,7 @@ from providers.fakes.faults import Faults
 from providers.fakes.gemini_conversation import Conversation
 from providers.fakes.gemini_setup import Setup
 from providers.fakes.gemini_shapes import Json, JsonView
+from providers.fakes.journal import Note
 from providers.fakes.script import Script
 
 MAX_RECORDED = 5_000
@@ -44,10 +45,12 @@ class Outbox:
 
     Args:
         check: Returns what is wrong with a message, for ``--validate``.
+        note: Is told what is sent.
     """
 
-    def __init__(self, check: Callable[[Json], str | None] | None) -> None:
+    def __init__(self, check: Callable[[Json], str | None] | None, note: Note | None = None) -> None:
         self._check = check
+        self._note = note
         self._waiting: list[bytes] = []
         self.sent: deque[Sent] = deque(maxlen=MAX_RECORDED)
         self.now = 0.0
@@ -61,7 +64,10 @@ class Outbox:
         if problem:
             raise InvalidServerMessage(f"{message}: {problem}"[:2000])
         self._waiting.append(orjson.dumps(message))
-        self.sent.append(Sent(self.now, _without_audio(message)))
+        quiet = _without_audio(message)
+        self.sent.append(Sent(self.now, quiet))
+        if self._note is not None:
+            self._note("server", quiet)
 
     def send_raw(self, frame: bytes) -> None:
         """Send a frame as it is, for faults."""

@@ -47,6 +47,7 @@ from providers.fakes.gemini_conversation import Resumptions
 from providers.fakes.gemini_models import Backend
 from providers.fakes.gemini_session import LiveSession, Options
 from providers.fakes.gemini_shapes import Refused
+from providers.fakes.journal import Journal
 from providers.fakes.pump import Pump, hold_pongs, now
 from providers.fakes.script import DEFAULT_SCRIPT, Connect, Script, load_script
 
@@ -74,6 +75,7 @@ class GeminiFakeServer:
         port: 0 takes a free one; see :attr:`url`.
         certificate: For TLS; one of its own is made without, see :attr:`certificate_pem`.
         api_key: The only key or token that is accepted; any is, without it.
+        journal: Writes down what every session says and is told, without audio.
         validate: Check every message that is sent with the SDK's types, and fail loudly.
         connection_seconds: How long a connection may last (ten minutes at the service).
         warning_seconds: ``goAway`` comes so long before that.
@@ -91,6 +93,7 @@ class GeminiFakeServer:
         port: int = 0,
         certificate: Certificate | None = None,
         api_key: str | None = None,
+        journal: Journal | None = None,
         validate: bool = False,
         connection_seconds: float = 600.0,
         warning_seconds: float = 60.0,
@@ -110,6 +113,7 @@ class GeminiFakeServer:
         self._port = port
         self._certificate = certificate
         self._api_key = api_key
+        self._journal = journal
         self._check = check_server_message if validate else None
         self._seconds = (connection_seconds, warning_seconds, audio_seconds)
         self._numbers = itertools.count(1)
@@ -230,17 +234,19 @@ class GeminiFakeServer:
         faults = self._faults_of.pop(connection)
         backend = Backend.VERTEX if _VERTEX.fullmatch(_target(request)[0]) else Backend.STUDIO
         connection_seconds, warning_seconds, audio_seconds = self._seconds
+        number = next(self._numbers)
         options = Options(
             script=self.script,
             resumptions=self._resumptions[backend],
             faults=faults,
             backend=backend,
             refusal=self._refusal(request),
-            session_id=f"session-{next(self._numbers)}",
+            session_id=f"session-{number}",
             connection_seconds=connection_seconds,
             warning_seconds=warning_seconds,
             audio_seconds=audio_seconds,
             check=self._check,
+            note=None if self._journal is None else self._journal.of(number),
         )
         session = LiveSession(options, now=now())
         self.sessions.append(session)

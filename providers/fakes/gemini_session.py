@@ -26,6 +26,7 @@ from providers.fakes.gemini_mouth import Mouth, Phase
 from providers.fakes.gemini_outbox import MAX_RECORDED, Context, Outbox, Sent
 from providers.fakes.gemini_setup import INVALID, UNSUPPORTED, Setup, read_setup, text_of
 from providers.fakes.gemini_shapes import Json, JsonView, Refused, read_message
+from providers.fakes.journal import Note
 from providers.fakes.pump import Close
 from providers.fakes.script import Script
 
@@ -51,6 +52,8 @@ class Options:
     """A conversation without compression of its context ends after so long, however it is resumed."""
     check: Callable[[Json], str | None] | None = None
     """Returns what is wrong with a server message; such a message raises."""
+    note: Note | None = None
+    """Is told each message, but no audio, as it comes or goes, and why a client was refused."""
 
 
 class LiveSession:
@@ -64,7 +67,7 @@ class LiveSession:
     def __init__(self, options: Options, *, now: float) -> None:
         self._options = options
         self._agenda = Agenda()
-        self._outbox = Outbox(options.check)
+        self._outbox = Outbox(options.check, options.note)
         self._outbox.now = now
         self._context: Context | None = None
         self._began = now
@@ -139,12 +142,14 @@ class LiveSession:
             self._obey(value, now)
         except Refused as refused:
             self.closing = Close(refused.code, refused.reason)
+            if self._options.note is not None:
+                self._options.note("server", {"close": {"code": refused.code, "reason": refused.reason}})
 
     def _obey(self, value: object, now: float) -> None:
         message = read_message(value)
         [(kind, body)] = message.items()
         if self._context is None:
-            self.received.append(Sent(now, message))
+            self._record(message, now)
             if kind != "setup":
                 raise Refused(1007, "The first message must be a setup message.")
             self._set_up(body, now)
@@ -153,7 +158,7 @@ class LiveSession:
         if kind == "realtimeInput" and set(body) == {"audio"}:
             self._hear(body["audio"], now)
             return
-        self.received.append(Sent(now, message))
+        self._record(message, now)
         match kind:
             case "realtimeInput":
                 self._take_input(body, now)
@@ -165,6 +170,16 @@ class LiveSession:
                 self._update(body)
             case _:
                 raise Refused(1007, "The setup message must be the first message, and the only one.")
+
+    def _record(self, message: Json, now: float) -> None:
+        """Write a message down, without audio that comes with something else."""
+        body = message.get("realtimeInput", {})
+        if "audio" in body:
+            body = {**body, "audio": {"mimeType": body["audio"].get("mimeType", "")}}
+            message = {"realtimeInput": body}
+        self.received.append(Sent(now, message))
+        if self._options.note is not None:
+            self._options.note("client", message)
 
     # The first message.
 

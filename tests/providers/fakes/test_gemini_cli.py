@@ -1,6 +1,7 @@
 """``trunkline fake-gemini``."""
 
 import asyncio
+import json
 import signal
 import ssl
 import stat
@@ -46,7 +47,7 @@ async def test_the_process_says_its_address_and_what_to_trust(tmp_path, own):
         arguments = ["--certificate", str(pair.certificate), "--private-key", str(pair.private_key)]
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "providers.fakes.gemini_cli", "--port", "0", "--fault", "rejected#1",
-        *arguments,
+        "--log", str(tmp_path / "said.jsonl"), *arguments,
         stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
     )  # fmt: skip
     try:
@@ -68,6 +69,11 @@ async def test_the_process_says_its_address_and_what_to_trust(tmp_path, own):
             async for message in session.receive():
                 last = message
         assert last.server_content.turn_complete_reason == "RESPONSE_REJECTED"
+        lines = [json.loads(line) for line in (tmp_path / "said.jsonl").read_text().splitlines()]
+        assert [(line["side"], next(iter(line["event"]))) for line in lines] == [
+            ("client", "setup"), ("server", "setupComplete"),
+            ("client", "realtimeInput"), ("server", "serverContent"),
+        ]  # fmt: skip
         process.send_signal(signal.SIGTERM)
         _, problems = await process.communicate()
         assert (process.returncode, problems) == (0, b"")

@@ -28,6 +28,23 @@ def test_the_first_message_must_be_a_setup(message):
     assert line.session.to_send() == []
 
 
+def test_what_is_said_is_noted_without_audio_and_so_is_a_refusal():
+    notes = []
+    line = dial(note=lambda side, event: notes.append((side, event)))
+    blob = {"data": "AAAA", "mimeType": "audio/pcm;rate=16000"}
+    line.send(realtimeInput={"audio": blob})
+    line.send(realtimeInput={"audio": blob, "audioStreamEnd": True})
+    line.send(realtimeInput={"activityStart": {}})
+    assert [next(iter(event)) for _, event in notes[:3]] == [
+        "setup",
+        "setupComplete",
+        "sessionResumptionUpdate",
+    ]
+    kept = {"audio": {"mimeType": "audio/pcm;rate=16000"}, "audioStreamEnd": True}
+    assert notes[3] == ("client", {"realtimeInput": kept})
+    assert notes[-1][1]["close"]["code"] == 1007
+
+
 def test_what_is_not_json_closes_with_1007():
     line = GeminiLine(TALK)
     line.session.receive("{", line.now)
