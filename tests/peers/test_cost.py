@@ -280,3 +280,27 @@ def test_a_limit_of_the_cost_ends_calls_of_the_other_providers_as_politely(
     assert (report["reason"], report["by"]) == ("cost_limit", "gateway")
     assert report["cost"]["usd"] == pytest.approx(cost_usd, abs=1e-6)
     assert report["cost"]["usd"] >= limit
+
+
+def test_a_call_that_lasts_too_long_ends_with_a_farewell_after_the_answer_that_was_under_way(
+    openai_office, tmp_path
+):
+    """The caller asks in the second in which the time is over: the answer is heard, then the goodbye."""
+    slow = SCRIPT.replace("speech: {speed: 50}", "speech: {speed: 50, latency_ms: 1500}")
+    with Model(slow, tmp_path) as model:
+        gateway = openai_office.start(settings(openai_office, model, {"max_duration_s": 5}))
+        phone = openai_office.phone(gateway)
+        phone.call()
+        phone.until_heard(GREETING, 10, "the greeting")
+        phone.speak(QUESTION)
+        bye_at = phone.wait_for_bye(30)
+        [report] = reports(tmp_path / "recordings")
+    heard = phone.heard(before=bye_at)
+    assert hear(ANSWER, heard).whole
+    assert hear(FAREWELL, heard).whole
+    assert (report["reason"], report["by"]) == ("duration_limit", "gateway")
+    assert [(entry["limit"], entry["reached"]) for entry in report["limits"]] == [
+        ("duration_limit", False),
+        ("duration_limit", True),
+    ]
+    assert report["limits"][1]["used"] == pytest.approx(5.0, abs=0.5)
