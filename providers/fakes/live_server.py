@@ -88,6 +88,11 @@ class LiveFakeServer:
         return self._port
 
     @property
+    def connections(self) -> int:
+        """Sockets that are open now."""
+        return len(self._server.connections) if self._server is not None else 0
+
+    @property
     def url(self) -> str:
         """The ``base_url`` for ``AsyncOpenAI``."""
         return f"http://{self._host}:{self._port}/v1"

@@ -37,7 +37,7 @@ from providers.fakes.vad import Detector, VoiceStarted, detector
 
 FRAME_MS = 80
 """So much audio is in one piece of the model's voice."""
-USAGE_MS = 10_000
+USAGE_MS = 1_000
 """How often usage is told."""
 _APPENDS = ("session.instructions.append", "session.thinking.append", "session.commentary.append")
 
@@ -93,7 +93,8 @@ class LiveSession:
         self._mouth: Mouth
         self._detector: Detector
         for fault in self._faults.timed():
-            self._plan(fault)
+            if not fault.at:
+                self._happen(fault)
 
     # What the owner asks.
 
@@ -180,11 +181,17 @@ class LiveSession:
             own = parse_faults(str(wanted["model"]).partition("~")[2], Service.LIVE)
         except FaultError as error:
             return Problem("invalid_value", str(error), "session.model")
-        for fault in own.timed():
-            self._plan(fault)
         self._faults = self._faults + own
+        for fault in self._faults.timed():
+            if fault.at or fault in own.all:  # the others have happened
+                self._plan(fault)
         script = self._options.script
         self._director = Director(script, self.config.instructions)
+        for item in self.config.session["input"]:  # the model knows it, and does not begin again
+            if item["role"] == "user":
+                self._director.notice(CallerSpoke(barged_in=False))
+            else:
+                self._director.notice(TextArrived(item["content"][0]["text"]))
         self._detector = detector(self.config.format, script.hearing.vad, script.hearing.timeline)
         self._mouth = Mouth(
             emit=self._outbox.emit,
@@ -352,7 +359,7 @@ class LiveSession:
     # The end, and what goes wrong on purpose.
 
     def _usage(self) -> Json:
-        return {"seconds": float(self.heard_ms // 1000)}
+        return {"seconds": self.heard_ms / 1000}
 
     def _close(self, reason: str, cause: str | None) -> None:
         self._outbox.emit(

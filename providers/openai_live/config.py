@@ -157,14 +157,13 @@ def function_tool(tool: AgentToolDefinition) -> JsonValue:
 
 def pieces(text: str, limit: int = CONTENT_BYTES) -> Iterator[str]:
     """Cut a text into pieces of at most ``limit`` bytes of UTF-8, between words where there are any."""
-    text = text.strip()
     while len(text.encode()) > limit:
         head = text.encode()[:limit].decode(errors="ignore")
         cut = max(head.rfind(" "), head.rfind("\n"))
         head = head[: cut + 1] if cut > 0 else head
         yield head.rstrip()
         text = text[len(head) :].lstrip()
-    if text:
+    if text.strip():
         yield text
 
 

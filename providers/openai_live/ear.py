@@ -5,7 +5,7 @@ A session of GPT-Live has no events for this. What is found here moves the trans
 and the goodbye, and it decides who has the floor when both speak (:mod:`providers.openai_live.voice`); when
 to *answer* is the model's own business.
 
-A line hums, so the threshold follows the noise: it stands 10 dB above the quietest audio of the last
+A line hums, so the threshold follows the noise: it stands 8 dB above the quietest audio of the last
 seconds, where that is higher than the configured one. While the agent is heard it stands 6 dB higher, since
 some of that comes back as an echo.
 """
@@ -18,7 +18,7 @@ from providers.openai_live.level import Power, power_at
 
 ONSET_MS = 60
 """So much speech in a row is speech; less is a click."""
-_ABOVE_NOISE = 10.0
+_ABOVE_NOISE = 6.3
 _ABOVE_ECHO = 4.0
 _NOISE_RISE = 1.0005
 """By which the estimate of the noise grows with each millisecond: 2 dB a second."""

@@ -108,7 +108,7 @@ class Conversation:
         """Of the backend."""
         self._seconds = 0.0
         self._forbidden = False
-        """Whether the backend was told not to call tools in its next response."""
+        """Whether the backend was told not to call tools in what it answers next."""
         self._requests: dict[str, str] = {}
         """What was asked to be said, by the event that asked."""
         self._again: tuple[float, str] | None = None
@@ -151,6 +151,7 @@ class Conversation:
             self.voice.caller_spoke(ms, loud=ear.loud)
 
     def _caller_stopped(self, now: float) -> None:
+        self._allow_tools(True)  # for what was asked for before, they may have been forbidden
         self.voice.caller_stopped()
         self._turns.stopped(now)
         self._events.append(SpeechStopped())
@@ -158,10 +159,9 @@ class Conversation:
     def respond(self, *, instructions: str | None = None, tools: bool = True, now: float) -> None:
         """Ask the model to speak: to go on with the tools' answers where there are any, else at once."""
         self.begin(now=now)
+        self._allow_tools(tools)
         if instructions is None and self._backend.owes:
             self._texts = False
-            if not tools:
-                self._allow_tools(False)
             self._backend.go_on()
             self._go_on()
             return

@@ -12,7 +12,7 @@ PATIENCE = 0.1
 """Seconds without audio after which it is missing, not late."""
 STEP_MS = 40
 """How much silence goes at a time."""
-_GRAIN_MS = 20
+_GRAIN_MS = 40
 _MOST_MS = 400
 """More is not made up for: then we ourselves stood still."""
 
@@ -29,7 +29,7 @@ class Uplink:
         """Let the clock run from now on; harmless when it runs."""
         if self._began is None:
             self._began = now
-            self._at = now + PATIENCE
+            self._at = now + STEP_MS / 1000
 
     def sent(self, ms: float, now: float) -> None:
         """Count audio of the caller that is sent now; on the audio path."""

@@ -117,7 +117,6 @@ async def test_the_end_of_an_answer_is_told_after_its_audio(dial) -> None:
         assert call.voice() == render(GREETING, call.session.output)
 
 
-@needs(turns)
 async def test_each_answer_has_its_own_id(dial) -> None:
     async with dial() as call:
         await call.session.respond()

@@ -61,6 +61,8 @@ async def test_a_fault_of_one_connection_closes_it_and_leaves_the_others_alone()
     async with LiveFakeServer() as server:
         url = f"ws://127.0.0.1:{server.port}/v1/live/sessions"
         async with connect(url, additional_headers={**HEADERS, "X-Fake-Fault": "close:4001@0.05"}) as broken:
+            await broken.send(json.dumps({"type": "session.start", "session": PHONE}))
+            assert json.loads(await broken.recv())["type"] == "session.started"
             with pytest.raises(ConnectionClosed) as closed:
                 await broken.recv()
             assert closed.value.rcvd.code == 4001

@@ -204,7 +204,7 @@ def test_thinking_and_instructions_are_acknowledged_and_not_answered():
     made.append("instructions", "Be brief.")
     made.listen(1000)
 
-    kinds = [(event["type"], event["client_event_id"]) for event in made.events[1:]]
+    kinds = [(event["type"], event["client_event_id"]) for event in made.events if "append" in event["type"]]
     assert kinds == [
         ("session.thinking.appended", "thinking"),
         ("session.instructions.appended", "instructions"),
@@ -244,8 +244,8 @@ def test_a_muted_caller_is_silence_and_time_goes_on():
 
 def test_usage_is_told_in_seconds_and_again_at_the_end():
     made = line()
-    made.listen(10_100)
-    assert made.all("session.usage.updated")[0]["usage"] == {"seconds": 10.0}
+    made.listen(10_000)
+    assert [each["usage"]["seconds"] for each in made.all("session.usage.updated")] == list(range(1, 11))
     made.send("session.close", event_id="bye")
 
     closed = made.events[-1]
