@@ -140,6 +140,8 @@ _TRANSCRIBERS = {
     "gpt-realtime-whisper": _by_minute("0.017"),
     "gpt-transcribe": _by_minute("0.0045"),
     "whisper-1": _by_minute("0.006"),
+    "gpt-4o-transcribe": _price(text_in="2.50", audio_in="6.00", text_out="10.00"),
+    "gpt-4o-mini-transcribe": _price(text_in="1.25", audio_in="3.00", text_out="5.00"),
 }
 
 SHIPPED: Mapping[str, Mapping[str, tuple[Price, ...]]] = MappingProxyType(
@@ -171,6 +173,7 @@ SHIPPED: Mapping[str, Mapping[str, tuple[Price, ...]]] = MappingProxyType(
             "gemini-3.8-live-extended-thinking": _GEMINI_3,
             "gemini-3.1-flash-live-preview": _GEMINI_3,
             "gemini-2.5-flash-native-audio-preview-12-2025": _GEMINI_2,
+            "gemini-live-2.5-flash-native-audio": _GEMINI_2,  # Vertex AI
         },
     }
 )
