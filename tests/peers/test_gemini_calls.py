@@ -8,6 +8,7 @@ from providers.fakes.gemini_session import LiveSession
 from tests.kit import sound
 from tests.kit.gemini_model import GeminiModel
 from tests.kit.hear import hear
+from tests.kit.model import Lookup, with_all_tools
 from tests.kit.office import NUMBER, Office
 from tests.kit.stubborn import Stubborn
 
@@ -31,9 +32,10 @@ def sounds(tmp_path):
         sound.write(tmp_path / f"{name}.wav", pcm)
 
 
-def call(office: Office, model: GeminiModel) -> Stubborn:
+def call(office: Office, model: GeminiModel, settings: dict | None = None) -> Stubborn:
     gateway = office.start(
-        {
+        settings
+        or {
             "trunks": {"loopback": {"allow": ["127.0.0.0/8"]}},
             "providers": model.settings,
             "agents": {"reception": {**office._agent(), "providers": ["gemini"]}},
@@ -58,6 +60,40 @@ def test_a_caller_talks_with_gemini(openai_office, tmp_path):
         assert said[-2:] == ["One", "Two"]
     for name in ("hello", "answer", "late"):
         assert hear(SOUNDS[name], phone.heard()).whole
+
+
+def test_a_caller_who_barges_in_is_answered_and_no_result_is_lost(openai_office, tmp_path):
+    """Faults 21 and 22: the look-up that runs goes on, and its result is told exactly once."""
+    sound.write(tmp_path / "long.wav", sound.utterance(15, 8.0))
+    script = """
+        steps:
+          - on: greeting
+            call: {tool: lookup_caller, arguments: {}}
+            say: {audio: long.wav, text: "A very long welcome"}
+          - {on: {tool_result: lookup_caller}, say: {audio: late.wav, text: "I know you"}}
+          - {on: barge_in, say: {audio: hello.wav, text: "Yes"}}
+    """
+    with Lookup("Ada", wait=4.5) as lookup, GeminiModel(script, tmp_path) as model:
+        settings = with_all_tools(model, lookup, openai_office.folder)
+        settings["agents"]["reception"]["providers"] = ["gemini"]
+        phone = call(openai_office, model, settings)
+        phone.listen(1.5)
+        phone.speak(THANKS)
+        phone.until_heard(SOUNDS["hello"], 10, "the answer")
+        phone.until_heard(SOUNDS["late"], 10, "what comes of the result")
+        [session] = model.sessions
+        assert [each["interrupted"] for each in server_contents(session) if "interrupted" in each] == [True]
+        conversation = session.conversation
+        assert (conversation.unanswered, conversation.answered_twice, conversation.strays) == ((), (), [])
+        [result] = [each["response"] for each in conversation.contents if "answer" in each]
+        assert "Ada" in str(result)
+        assert len(lookup.asked) == 1
+    long = hear(sound.utterance(15, 8.0), phone.heard())
+    assert 500 < long.heard_ms < 5000
+
+
+def server_contents(session: LiveSession) -> list[dict]:
+    return [each.message["serverContent"] for each in session.sent if "serverContent" in each.message]
 
 
 @pytest.mark.parametrize("faults", ["go_away:1@4", "close:1006@4", "close:1011@4"])
