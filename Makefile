@@ -10,7 +10,7 @@ PYTEST := $(PY) -m pytest
 RESULTS := var/results
 FULL := TRUNKLINE_COUNTS=full $(PYTEST) -m soak
 
-.PHONY: help setup packages demo run quick test peers soak check bench reports requirements lock
+.PHONY: help setup packages demo run quick test peers oracles soak check bench reports requirements lock
 
 help:  ## what there is to make
 	@sed -n 's/^\([a-z]*\):.*## /\1 /p' $(MAKEFILE_LIST) | while read -r name text; do printf '%-14s%s\n' "$$name" "$$text"; done
@@ -44,6 +44,12 @@ peers: setup packages  ## calls with a real Asterisk, fetched once into var/aste
 	@if tests/peers/asterisk/build.sh $(CURDIR)/var/asterisk; \
 	then ASTERISK_DIR=$(CURDIR)/var/asterisk $(PYTEST) tests/peers/asterisk --durations=0; \
 	else echo "SKIPPED: no Asterisk could be had, so none of tests/peers/asterisk ran"; fi
+
+oracles: setup  ## programs that others wrote against our providers and fakes, fetched once into var/oracles (1.4 GB); writes docs/oracles.md
+	@tests/oracles/install.sh $(CURDIR)/var/oracles
+	@mkdir -p $(RESULTS) && rm -f $(RESULTS)/oracles.jsonl
+	@ORACLES_DIR=$(CURDIR)/var/oracles $(PYTEST) tests/oracles -rs --results=$(RESULTS)/oracles.jsonl
+	@$(PY) -m tests.oracles.page $(RESULTS)/oracles.jsonl
 
 soak: setup packages  ## the soak tests with their full counts; writes docs/evidence
 	@mkdir -p docs/evidence
