@@ -22,6 +22,7 @@ _ABOVE_NOISE = 6.3
 _ABOVE_ECHO = 4.0
 _NOISE_RISE = 1.0005
 """By which the estimate of the noise grows with each millisecond: 2 dB a second."""
+_NOISE_RISE_20 = _NOISE_RISE**20
 _NOISE_FIRST = power_at(-60.0)
 
 
@@ -65,7 +66,7 @@ class Ear:
         self.heard_ms += ms
         threshold = max(self._floor, self._noise * _ABOVE_NOISE)
         self.loud = power > (threshold * _ABOVE_ECHO if agent_heard else threshold)
-        self._noise = min(max(power, 1.0), self._noise * _NOISE_RISE**ms)
+        self._noise = min(max(power, 1.0), self._noise * (_NOISE_RISE_20 if ms == 20 else _NOISE_RISE**ms))
         if self.speaking:
             self._quiet_ms = 0 if self.loud else self._quiet_ms + ms
             if self._quiet_ms >= self._silence_ms:

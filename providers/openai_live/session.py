@@ -23,7 +23,7 @@ from providers.openai_live import wire
 from providers.openai_live.config import build_backend_update, setup_warnings
 from providers.openai_live.ear import Ear
 from providers.openai_live.failures import close_reason, without_key
-from providers.openai_live.level import power_meter
+from providers.openai_live.level import power_meter, sound_detector
 from providers.openai_live.messages import (
     Acknowledged,
     AudioReceived,
@@ -42,6 +42,7 @@ from providers.types import (
     PCM16_24K,
     PCMA,
     PCMU,
+    AudioDelta,
     AudioFormat,
     Capabilities,
     Part,
@@ -95,6 +96,7 @@ class OpenAILiveSession:
         self._setup = setup
         self._loop = asyncio.get_running_loop()
         self._power = power_meter(facts.format)
+        self._is_sound = sound_detector(facts.format)
         self._conversation = Conversation(
             Voice(
                 facts.format.bytes_per_ms,
@@ -162,15 +164,18 @@ class OpenAILiveSession:
             audio = wire.audio_delta(raw)
             if audio is None:
                 await self._take(raw, now)
-            else:
-                self._play(audio.audio, now)
+            elif (played := self._play(audio.audio, now)) is not None:
+                return played
 
-    def _play(self, audio: bytes, now: float) -> None:
-        played = self._conversation.receive_audio(audio, self._power(audio), now=now)
-        if self._conversation.has_events:
-            self._ready.extend(self._conversation.events())
+    def _play(self, audio: bytes, now: float) -> AudioDelta | None:
+        """Take a piece of the model's voice; returns what is next where that is a piece of it."""
+        played = self._conversation.receive_audio(audio, loud=self._is_sound(audio), now=now)
+        if not self._conversation.has_events:
+            return played
+        self._ready.extend(self._conversation.events())
         if played is not None:
             self._ready.append(played)
+        return None
 
     async def _receive(self) -> bytes | None:
         """Return the next frame, or ``None`` for a due timer or a lost session; cancelling loses nothing."""
@@ -198,7 +203,8 @@ class OpenAILiveSession:
             case None:
                 return
             case AudioReceived(audio):
-                self._play(audio, now)
+                if (played := self._play(audio, now)) is not None:
+                    self._ready.append(played)
                 return
             case Acknowledged(event_id):
                 self._settle_ask(event_id, None)

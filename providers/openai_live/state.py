@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from providers.openai_live.backend import Backend
 from providers.openai_live.config import CONTENT_BYTES, backend_session, pieces
 from providers.openai_live.ear import Ear, Heard
-from providers.openai_live.level import Power, power_at
+from providers.openai_live.level import Power
 from providers.openai_live.messages import (
     AgentTextReceived,
     AnswerCall,
@@ -59,8 +59,6 @@ FATAL = frozenset(
     }
 )
 """Error codes that end the session."""
-SILENT = power_at(-55.0)
-"""What is below it is the model's silence, whatever a codec makes of it."""
 STALLED_S = 6.0
 """A server that streams its silence, too, and then sends nothing for so long, is gone."""
 _ANSWER_PAUSE_MS = 100
@@ -196,10 +194,9 @@ class Conversation:
 
     # What the server says.
 
-    def receive_audio(self, audio: bytes, power: Power, *, now: float) -> AudioDelta | None:
+    def receive_audio(self, audio: bytes, *, loud: bool, now: float) -> AudioDelta | None:
         """Take a piece of the model's stream; returns what the caller hears of it."""
         self._frame_at = now
-        loud = power > SILENT
         self._streams = self._streams or not loud
         began = self.voice.audible
         played = self.voice.receive(audio, loud=loud, now=now)

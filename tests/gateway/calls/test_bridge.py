@@ -59,6 +59,31 @@ async def test_the_line_is_cut_only_when_the_whole_farewell_was_heard():
         assert scene.leg.hung_up == [HangupCause.NORMAL]
 
 
+async def test_a_farewell_that_is_still_being_spoken_is_waited_for():
+    """A model that speaks in real time may call end_call in the middle of its goodbye."""
+    async with Scene() as scene:
+        scene.tools.terminal = EndRequest("c_end_call")
+        await scene.says(audio("bye", 400), tool("end_call"))
+        await scene.hears(400)
+        assert scene.leg.hung_up == []
+
+        await scene.says(audio("bye", 400), AudioDone("bye"))
+        assert len(await scene.hears(380)) == 380 * 8
+        assert scene.leg.hung_up == []
+        await scene.hears(20)
+        assert scene.leg.hung_up == [HangupCause.NORMAL]
+
+
+async def test_a_farewell_that_breaks_off_with_its_session_ends_the_call_all_the_same():
+    async with Scene() as scene:
+        scene.tools.terminal = EndRequest("c_end_call")
+        await scene.says(audio("bye", 400), tool("end_call"))
+        await scene.hears(200)
+        await scene.says(SessionLost("gone", code="1011"))
+        await scene.hears(200)
+        assert scene.leg.hung_up == [HangupCause.NORMAL]
+
+
 async def test_no_response_is_asked_for_after_a_terminal_action():
     async with Scene(greeting=None) as scene:
         scene.tools.terminal = EndRequest("c_end_call")

@@ -57,7 +57,7 @@ class Told:
     def run(self, ms: int, *, caller: float = SILENCE, model: float = SILENCE) -> "Told":
         for _ in range(ms // 20):
             self.state.caller_audio(caller, 20, now=self.now)
-            played = self.state.receive_audio(bytes(160), model, now=self.now)
+            played = self.state.receive_audio(bytes(160), loud=model > 1, now=self.now)
             self.take()
             if played is not None:
                 self.events.append(played)
