@@ -27,7 +27,7 @@ def converter(source: AudioFormat, target: AudioFormat) -> Converter:
     Make a converter between two formats.
 
     Equal formats pass the very same object through; mu-law and A-law are exchanged byte by byte; everything
-    else is decoded, resampled without delay beyond the filter's millisecond, and encoded.
+    else is decoded, resampled without delay beyond the filter's own, and encoded.
     """
     match source.encoding, target.encoding:
         case _ if source == target:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from providers.gemini.messages import Transcription, VoiceActivity
+from providers.gemini.messages import Transcription, Turn, VoiceActivity
 from providers.types import CallerTranscript, ProviderEvent, SpeechStarted, SpeechStopped
 
 _LIMIT = 4000
@@ -24,13 +24,17 @@ class CallerTurns:
     Args:
         prefix: Begins the ids of the turns.
         report: Takes the events.
+        remember: Takes what was said in a turn that is over.
     """
 
-    def __init__(self, prefix: str, report: Callable[[ProviderEvent], None]) -> None:
+    def __init__(
+        self, prefix: str, report: Callable[[ProviderEvent], None], remember: Callable[[Turn], None]
+    ) -> None:
         self.speaking = False
         self.reported = False
         """Whether the server says itself when the caller speaks."""
         self._report = report
+        self._remember = remember
         self._prefix = prefix
         self._count = 0
         self._item_id = ""
@@ -63,23 +67,25 @@ class CallerTurns:
             self._report(SpeechStopped())
         return spoke
 
-    def add(self, piece: Transcription) -> str:
-        """Take a piece of the transcript; return the whole when this was the last."""
+    def add(self, piece: Transcription) -> None:
+        """Take a piece of the transcript."""
         if piece.text:
             if not self._item_id:
                 self._open()
             self._text += piece.text[: max(0, _LIMIT - len(self._text))]
             self._report(CallerTranscript(self._item_id, piece.text, final=False))
-        return self.settle() if piece.finished else ""
+        if piece.finished:
+            self.settle()
 
-    def settle(self) -> str:
-        """Report the whole of what was said, and return it; empty when nothing is open."""
+    def settle(self) -> None:
+        """Report the whole of what was said, if anything is open."""
         if not self._item_id:
-            return ""
+            return
         text = self._text.strip()
         self._report(CallerTranscript(self._item_id, text, final=True))
+        if text:
+            self._remember(Turn(text))
         self._item_id, self._text = "", ""
-        return text
 
     def _open(self) -> None:
         self._count += 1

@@ -38,10 +38,10 @@ class Entry:
     saved: bool = False
     output: str = ""
 
-    def told(self, *, when_idle: bool) -> AnswerCall | Turn:
+    def told(self, scheduling: str) -> AnswerCall | Turn:
         """Return the answer for the wire: as words, where the server does not know the call."""
         if self.known:
-            return AnswerCall(self.wire_id, self.call.name, self.output, when_idle)
+            return AnswerCall(self.wire_id, self.call.name, self.output, scheduling)
         return Turn(f"[The result of {self.call.name} with {self.call.arguments}: {self.output}]")
 
 

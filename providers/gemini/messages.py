@@ -144,14 +144,14 @@ class AnswerCall:
         call_id: The server's; empty where it gave none.
         name: Of the function.
         output: JSON text of an object.
-        when_idle: Whether to say that the answer waits for the end of what is being said; only for
-            functions that do not block.
+        scheduling: ``WHEN_IDLE`` lets the model speak about it when it has said what it is saying, ``SILENT``
+            not at all; empty for functions that block, about which it always speaks.
     """
 
     call_id: str
     name: str
     output: str
-    when_idle: bool
+    scheduling: str
 
 
 @dataclass(frozen=True, slots=True)

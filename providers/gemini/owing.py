@@ -39,7 +39,9 @@ class Patience:
     retry: float = 0.25
     """Before a turn that failed is asked for again."""
     by_itself: float = 1.0
-    """After the answer to a tool call, within which a request to go on is the same request."""
+    """After the answer to a call that blocks, within which a request to go on is no further request."""
+    answers: float = 0.25
+    """How long an answer waits to learn whether the call wants it spoken about."""
 
 
 class Remedy(Enum):

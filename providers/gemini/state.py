@@ -75,15 +75,13 @@ class Conversation:
         self._patience = patience or Patience()
         self._events: list[ProviderEvent] = []
         self._telling = Telling(profile)
-        self._caller = CallerTurns(prefix, self._events.append)
+        self._caller = CallerTurns(prefix, self._events.append, self._telling.remember)
         self._calls = CallBook(prefix)
         self._meter = Meter()
         self._owing = Owing()
         self._utterances = Utterances()
         self._turn: ModelTurn | None = None
         self._turns = 0
-        self._interrupted_through = 0
-        """The last turn that the server itself stopped, or that was over when it stopped the playback."""
         self._early = ""
         """Words of the model that came before their turn."""
         self._wanted: Request | None = None
@@ -133,15 +131,14 @@ class Conversation:
         """
         Ask the model to speak as soon as it may.
 
-        The server goes on by itself after the answers to its tool calls; then this only starts the clock.
+        The server goes on by itself after the answers to its tool calls; then this lets it, and starts the
+        clock.
         """
-        by_itself = now - self._answered_at < self._patience.by_itself
-        self._answered_at = -inf
-        if instructions is None and by_itself:
-            self._tools_allowed = self._tools_allowed and tools
-            if self._turn is not None:
-                self._turn.tools = self._turn.tools and tools
-            self._await_tools(now)
+        blocking = now - self._answered_at < self._patience.by_itself and not self._profile.async_tools
+        goes_on = instructions is None and (blocking or self._telling.holds_answers)
+        self._release(speak=goes_on)
+        if goes_on:
+            self._go_on(now, tools=tools)
             return
         asked = Request(instructions, tools)
         self._wanted = asked if self._wanted is None else self._wanted.joined(asked)
@@ -149,7 +146,7 @@ class Conversation:
 
     def add_text(self, text: str, role: str) -> None:
         """Put a text turn into the conversation."""
-        self._answered_at = -inf
+        self._release(speak=False)
         turn = Turn(f"[{text}]" if role == "system" else text, model=role == "assistant")
         self._telling.remember(turn)
         self._telling.note(turn)
@@ -170,8 +167,7 @@ class Conversation:
         comes of this one is dropped.
         """
         turn = self._turn
-        news = not item_id or self._utterances.number(item_id) > self._interrupted_through
-        if turn is not None and news and not turn.interrupted and not turn.muted:
+        if turn is not None and not (turn.interrupted or turn.muted or self._utterances.is_stopped(item_id)):
             turn.muted = True
             turn.over_at = now + self._patience.turn
             self._finish_audio(turn)
@@ -197,7 +193,7 @@ class Conversation:
         self._progress_until = -inf
         self._audio_at = None
         self._caller.ended()
-        self._settle_caller()
+        self._caller.settle()
         self._calls.rewind()
         self._telling.disconnected()
 
@@ -206,8 +202,6 @@ class Conversation:
         self.stuck = False
         self._telling.resumed(self._calls)
         self._advance(now)
-
-    # Inputs.
 
     def receive_audio(self, audio: bytes, *, now: float) -> str | None:
         """Take a piece of audio; return its item, or ``None`` when it must not be heard."""
@@ -233,8 +227,9 @@ class Conversation:
         if message.tool_call is not None:
             self._receive_calls(message.tool_call.function_calls or [], now)
         if message.tool_call_cancellation is not None:
-            cancelled = self._calls.cancel(message.tool_call_cancellation.ids or [])
-            if cancelled:
+            ids = message.tool_call_cancellation.ids or []
+            self._telling.withdraw(ids)
+            if cancelled := self._calls.cancel(ids):
                 self._events.append(ToolCallsCancelled(cancelled))
         if message.usage_metadata is not None:
             self._meter.report(message.usage_metadata)
@@ -249,6 +244,8 @@ class Conversation:
             self._complete_turn("STALLED" if stalled else "", now)
         if now >= self._progress_until:
             self._progress_until = -inf
+        if now >= self._answered_at + self._patience.answers and self._telling.holds_answers:
+            self._release(speak=False)
         if self._audio_at is not None and now >= self._audio_at + self._patience.stream:
             self._audio_at = None
             self._telling.out.append(EndAudio())
@@ -267,6 +264,7 @@ class Conversation:
         times = [
             self._owing.next_timeout(),
             None if self._turn is None or self._turn.over_at == inf else self._turn.over_at,
+            self._answered_at + self._patience.answers if self._telling.holds_answers else None,
             None if self._progress_until == -inf else self._progress_until,
             None if self._audio_at is None else self._audio_at + self._patience.stream,
             None if self._wanted is None or self._is_busy() else self._wanted.not_before,
@@ -317,8 +315,7 @@ class Conversation:
     def _hear(self, piece: Transcription, now: float) -> None:
         if not self._caller.reported and self._turn is None and piece.text:
             self._caller.began()
-        if text := self._caller.add(piece):
-            self._telling.remember(Turn(text))
+        self._caller.add(piece)
         if piece.finished and not self._caller.reported:
             self._caller.ended()
         if self._turn is None and not self._calls.pending and (piece.text or piece.finished):
@@ -351,7 +348,7 @@ class Conversation:
         if turn is not None and turn.interrupted:
             return
         ours = turn is not None and turn.muted
-        self._interrupted_through = self._turns
+        self._utterances.stop()
         if not ours:
             if not self._caller.reported:
                 self._caller.began()
@@ -378,7 +375,7 @@ class Conversation:
             return
         for call in todo:
             self.answer(ToolResult(call.call_id, call.name, ToolStatus.FAILED, reason_code=refused), now=now)
-        self._await_tools(now)
+        self.respond(now=now)
 
     # The model's turn.
 
@@ -395,7 +392,7 @@ class Conversation:
         self._turn = turn = ModelTurn(
             f"{self._prefix}-response-{self._turns}",
             item_id,
-            self._utterances.begin(item_id, self._turns),
+            self._utterances.begin(item_id),
             self._tools_allowed,
             self._asked,
             began_at=now,
@@ -440,14 +437,10 @@ class Conversation:
             self._events.append(AgentTranscript(turn.item_id, turn.utterance.text.strip(), final=True))
         self._events.append(ResponseDone(turn.response_id, status, reason=reason))
         if not self._caller.speaking:
-            self._settle_caller()
+            self._caller.settle()
         if turn.utterance.text:
             self._telling.remember(turn.utterance)
         self._turn = None
-
-    def _settle_caller(self) -> None:
-        if text := self._caller.settle():
-            self._telling.remember(Turn(text))
 
     # What is to be said.
 
@@ -468,11 +461,18 @@ class Conversation:
         self._telling.ask(wanted.instructions)
         self._owing.begin(now, self._patience.asked, wanted.instructions)
 
-    def _await_tools(self, now: float) -> None:
-        waits = self._profile.waits_after_tools
+    def _release(self, *, speak: bool) -> None:
+        self._answered_at = -inf
+        self._telling.release(speak=speak)
+
+    def _go_on(self, now: float, *, tools: bool) -> None:
+        """Expect that the model speaks about the results of its tools."""
+        self._tools_allowed = self._tools_allowed and tools
+        if self._turn is not None:
+            self._turn.tools = self._turn.tools and tools
         if self._turn is None or self._turn.waiting:
-            wait = self._patience.tool_where_it_waits if waits else self._patience.tool
-            self._owing.begin(now, wait)
+            waits = self._profile.waits_after_tools
+            self._owing.begin(now, self._patience.tool_where_it_waits if waits else self._patience.tool)
 
     def _remind(self, remedy: Remedy) -> None:
         """Do something about an answer that does not come."""

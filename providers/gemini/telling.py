@@ -35,6 +35,8 @@ class Telling:
         self._profile = profile
         self._held: deque[Turn] = deque(maxlen=_HELD_AT_MOST)
         """Words that go along with the next request."""
+        self._answers: list[Entry] = []
+        """Answers of which is not known yet whether the model shall speak about them."""
         self._since: deque[Turn | Utterance] = deque(maxlen=_SINCE_KEPT)
 
     def take(self) -> list[ClientMessage]:
@@ -74,10 +76,34 @@ class Telling:
             self._held.append(turn)
 
     def answer(self, entry: Entry) -> None:
-        """Answer a tool call; without a connection the book remembers it."""
+        """
+        Answer a tool call; without a connection the book remembers it.
+
+        Where the answer says whether the model shall speak about it, it waits for :meth:`release`.
+        """
         if not self.connected:
             return
-        match entry.told(when_idle=self._profile.async_tools):
+        if entry.known and self._profile.async_tools:
+            self._answers.append(entry)
+        else:
+            self._tell(entry, "")
+
+    @property
+    def holds_answers(self) -> bool:
+        return bool(self._answers)
+
+    def release(self, *, speak: bool) -> None:
+        """Send the answers that wait: to be spoken about, or only to be known."""
+        for entry in self._answers:
+            self._tell(entry, "WHEN_IDLE" if speak else "SILENT")
+        self._answers.clear()
+
+    def withdraw(self, wire_ids: list[str]) -> None:
+        """Drop answers that wait, because the server took its calls back."""
+        self._answers = [entry for entry in self._answers if entry.wire_id not in wire_ids]
+
+    def _tell(self, entry: Entry, scheduling: str) -> None:
+        match entry.told(scheduling):
             case AnswerCall() as answer:
                 self.out.append(answer)
             case Turn() as turn:
@@ -87,6 +113,7 @@ class Telling:
         self.connected = False
         self.out.clear()
         self._held.clear()
+        self._answers.clear()
 
     def resumed(self, calls: CallBook) -> None:
         """Say what the server cannot know; answers to calls that it waits for come first."""
@@ -94,9 +121,9 @@ class Telling:
         again = calls.answers_again
         for entry in again:
             if entry.known:
-                self.answer(entry)
+                self._tell(entry, "SILENT" if self._profile.async_tools else "")
         for said in self._since:
             self.note(Turn(said.heard, model=True) if isinstance(said, Utterance) else said)
         for entry in again:
             if not entry.known:
-                self.answer(entry)
+                self._tell(entry, "")

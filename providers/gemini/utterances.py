@@ -48,17 +48,24 @@ class Utterances:
 
     def __init__(self) -> None:
         self._kept: OrderedDict[str, Utterance] = OrderedDict()
+        self._count = 0
+        self._stopped = 0
 
-    def begin(self, item_id: str, number: int) -> Utterance:
-        self._kept[item_id] = utterance = Utterance(number)
+    def begin(self, item_id: str) -> Utterance:
+        self._count += 1
+        self._kept[item_id] = utterance = Utterance(self._count)
         if len(self._kept) > _KEPT:
             self._kept.popitem(last=False)
         return utterance
 
-    def number(self, item_id: str) -> int:
-        """Return which turn an item was; 0 for one that is long over."""
+    def stop(self) -> None:
+        """Note that the server itself stopped all that was said so far."""
+        self._stopped = self._count
+
+    def is_stopped(self, item_id: str) -> bool:
+        """Whether the server knows that an item is no longer heard; of an empty id it knows nothing."""
         utterance = self._kept.get(item_id)
-        return 0 if utterance is None else utterance.number
+        return bool(item_id) and (utterance is None or utterance.number <= self._stopped)
 
     def say(self, item_id: str, text: str) -> None:
         """Add words; of an item that is long over they are dropped."""

@@ -150,8 +150,8 @@ def _response(answer: AnswerCall) -> dict[str, object]:
     response: dict[str, object] = {"name": answer.name, "response": orjson.Fragment(answer.output)}
     if answer.call_id:
         response["id"] = answer.call_id
-    if answer.when_idle:
-        response["scheduling"] = "WHEN_IDLE"
+    if answer.scheduling:
+        response["scheduling"] = answer.scheduling
     return response
 
 

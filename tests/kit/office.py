@@ -25,6 +25,7 @@ AUDIO = ROOT / "providers" / "fakes" / "audio"
 NUMBER = "+12125550100"
 SALES = "+12125551234"
 KEY = "sk-test-0123456789"
+CA = "fake-cert.pem"
 
 
 def recording(name: str) -> Pcm:
@@ -88,10 +89,15 @@ class Office:
             return {"script": str(path)}
         port = self.ports.take(2)
         log = self.folder / "model.log"
-        server = "fake-live" if self.provider == "openai-live" else "fake-openai"
+        server = {"gemini": "fake-gemini", "openai-live": "fake-live"}.get(self.provider, "fake-openai")
         command = [COMMAND, server, "--port", str(port), "--script", str(path), "--validate"]
+        if self.provider == "gemini":  # its SDK speaks TLS alone
+            command += ["--tls-folder", str(self.folder)]
         command += [part for fault in faults for part in ("--fault", fault)]
         self.model = self.stack.enter_context(Process(command, log, ready=lambda: "://" in log.read_text()))
+        if self.provider == "gemini":
+            address = f"https://127.0.0.1:{port}"
+            return {"api_key": "${env:MODEL_KEY}", "base_url": address, "ca_file": str(self.folder / CA)}
         return {"api_key": "${env:MODEL_KEY}", "base_url": f"http://127.0.0.1:{port}/v1"}
 
 

@@ -17,7 +17,7 @@ def ports() -> Iterator[Ports]:
         yield ports
 
 
-@pytest.fixture(params=["fake", "openai", "openai-live"])
+@pytest.fixture(params=["fake", "openai", "openai-live", "gemini"])
 def office(request: pytest.FixtureRequest, ports: Ports, tmp_path: Path) -> Iterator[Office]:
     """Give an office of each provider in turn."""
     yield from make_office(request.param, ports, tmp_path)
@@ -37,3 +37,8 @@ def openai_office(ports: Ports, tmp_path: Path) -> Iterator[Office]:
 @pytest.fixture
 def live_office(ports: Ports, tmp_path: Path) -> Iterator[Office]:
     yield from make_office("openai-live", ports, tmp_path)
+
+
+@pytest.fixture
+def gemini_office(ports: Ports, tmp_path: Path) -> Iterator[Office]:
+    yield from make_office("gemini", ports, tmp_path)

@@ -43,6 +43,12 @@ def test_speech_passes_with_64_db_of_quiet_around_it(source, target, frequency) 
     assert rest < -64
 
 
+@pytest.mark.parametrize(("source", "target"), RATES)
+def test_speech_keeps_its_brightness_up_to_the_end_of_the_telephone_band(source, target) -> None:
+    level, _ = gain_db(in_frames(source, target, tone(3400, source)), 3400, target)
+    assert level == pytest.approx(0, abs=0.5)
+
+
 @pytest.mark.report("BR-057")
 @pytest.mark.parametrize(
     ("source", "frequency"), [(24000, 5000), (24000, 9000), (16000, 5000), (16000, 7000)]
@@ -58,11 +64,11 @@ def test_what_the_telephone_cannot_carry_is_taken_out_and_does_not_come_back_as_
 
 
 @pytest.mark.parametrize(("source", "target"), RATES)
-def test_the_delay_is_about_a_millisecond(source, target) -> None:
+def test_the_delay_is_a_millisecond_and_a_half(source, target) -> None:
     click = np.zeros(source // 10, np.int16)
     click[100] = 30000
     peak = int(np.argmax(Resampler(source, target).process(click)))
-    assert 0.3 <= peak / target * 1000 - 100 / source * 1000 <= 1.1
+    assert 0.5 <= peak / target * 1000 - 100 / source * 1000 <= 1.6
 
 
 @settings(max_examples=60, deadline=None)

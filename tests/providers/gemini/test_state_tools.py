@@ -48,7 +48,7 @@ def test_fault_21_every_call_has_exactly_one_answer_with_its_id_and_name() -> No
     for call_id, name in reversed(wanted):
         result = ToolResult(call_id, name, ToolStatus.FAILED, reason_code="x")
         talk.answer(result).answer(result)
-    talk.answer(ok("f9"))
+    talk.answer(ok("f9")).respond()
     assert [(each["id"], each["name"]) for each in talk.answered()] == list(reversed(wanted))
 
 
@@ -73,8 +73,22 @@ def test_a_call_without_arguments_has_empty_ones() -> None:
 
 
 def test_the_answer_says_that_it_waits_only_where_functions_do_not_block() -> None:
-    assert Talk().hear(calls(("f1", "x"))).answer(ok("f1")).answered()[0]["scheduling"] == "WHEN_IDLE"
+    wanted = Talk().hear(calls(("f1", "x"))).answer(ok("f1")).respond()
+    assert wanted.answered()[0]["scheduling"] == "WHEN_IDLE"
     assert "scheduling" not in Talk(FLASH_31).hear(calls(("f1", "x"))).answer(ok("f1")).answered()[0]
+
+
+def test_an_answer_that_nobody_wants_to_hear_about_is_given_in_silence() -> None:
+    talk = Talk().hear(calls(("f1", "end_call"))).answer(ok("f1"))
+    assert talk.sent == []
+    assert talk.wait(0.3).answered()[0]["scheduling"] == "SILENT"
+    assert (talk.wait(60).asked(), talk.of(ProviderWarning)) == ([], [])
+
+
+def test_instructions_after_an_answer_are_the_only_request() -> None:
+    talk = Talk().hear(calls(("f1", "x")), over()).answer(ok("f1")).respond(instructions="Say goodbye.")
+    assert talk.answered()[0]["scheduling"] == "SILENT"
+    assert talk.asked() == ["[Say goodbye.]"]
 
 
 def test_after_an_answer_the_server_goes_on_by_itself() -> None:
@@ -114,7 +128,13 @@ def test_what_is_said_after_a_result_needs_its_own_request() -> None:
 def test_a_cancelled_call_is_told_and_its_answer_is_not_sent() -> None:
     talk = Talk().hear(calls(("f1", "book")), {"toolCallCancellation": {"ids": ["f1", "f0"]}})
     assert talk.of(ToolCallsCancelled) == [ToolCallsCancelled(("f1",))]
-    talk.answer(ok("f1")).hear(calls(("f2", "book"))).answer(ok("f2"))
+    talk.answer(ok("f1")).hear(calls(("f2", "book"))).answer(ok("f2")).respond()
+    assert [each["id"] for each in talk.answered()] == ["f2"]
+
+
+def test_an_answer_that_has_not_left_yet_is_withdrawn_with_its_call() -> None:
+    talk = Talk().hear(calls(("f1", "book"), ("f2", "look"))).answer(ok("f1")).answer(ok("f2"))
+    talk.hear({"toolCallCancellation": {"ids": ["f1"]}}).respond()
     assert [each["id"] for each in talk.answered()] == ["f2"]
 
 
@@ -138,7 +158,7 @@ def test_tools_may_run_while_the_model_talks() -> None:
 
 
 def test_fault_22_an_interruption_leaves_the_tools_running() -> None:
-    talk = Talk().hear(voice(400), calls(("f1", "x")), INTERRUPTED, over()).answer(ok("f1"))
+    talk = Talk().hear(voice(400), calls(("f1", "x")), INTERRUPTED, over()).answer(ok("f1")).respond()
     assert talk.of(ToolCallsCancelled) == []
     assert [each["id"] for each in talk.answered()] == ["f1"]
 

@@ -187,7 +187,7 @@ def test_durations(text: str | None, seconds: float | None) -> None:
         (SendText("Greet."), {"realtimeInput": {"text": "Greet."}}),
         (EndAudio(), {"realtimeInput": {"audioStreamEnd": True}}),
         (
-            AnswerCall("f1", "lookup", '{"ok":true}', when_idle=True),
+            AnswerCall("f1", "lookup", '{"ok":true}', "WHEN_IDLE"),
             {
                 "toolResponse": {
                     "functionResponses": [
@@ -197,7 +197,7 @@ def test_durations(text: str | None, seconds: float | None) -> None:
             },
         ),
         (
-            AnswerCall("", "lookup", "{}", when_idle=False),
+            AnswerCall("", "lookup", "{}", ""),
             {"toolResponse": {"functionResponses": [{"name": "lookup", "response": {}}]}},
         ),
         (
