@@ -49,6 +49,12 @@ class Caller:
             self.pause(self.spurts[before] + self.handset.delay_s - time.time())
         return True
 
+    def wait_for_bye(self, seconds: float) -> None:
+        """Listen for so long, or until the gateway hangs up."""
+        end = time.monotonic() + seconds
+        while self.bye_at is None and time.monotonic() < end:
+            self.pause(0.1)
+
     def pause(self, seconds: float) -> None:
         self.phone.listen(max(0.0, seconds))
         self._look()

@@ -60,6 +60,9 @@ BARGE_INS = counts(test=40, full=1_000)
 FAREWELLS = counts(test=20, full=1_000)
 FAREWELL_LINES = counts(test=10, full=60)
 PATH_MS = 2_000.0
+IMPATIENT = 5
+"""So many things of the agent's are talked over or answered at once."""
+LONGEST_GOODBYE_S = 8.0
 ALLOWED_MS = 20
 SAMPLES_MS = 8
 
@@ -247,9 +250,16 @@ def farewell_line(index: int, rng: random.Random) -> Line:
 
 
 def hear_the_farewell(caller: Caller, rng: random.Random) -> None:
-    """Answer, or talk over, whatever the agent says; press keys now and then; until the gateway hangs up."""
+    """
+    Answer, or talk over, whatever the agent says; press keys now and then; until the gateway hangs up.
+
+    Who talks over a goodbye that is still being made takes it back, so a caller does that a few times at most.
+    """
     while caller.wait_for_agent(15, by_ear=rng.random() < 0.3):
-        caller.pause(rng.uniform(0.0, 1.8))
+        if len(caller.spurts) > IMPATIENT:
+            caller.wait_for_bye(LONGEST_GOODBYE_S)
+        else:
+            caller.pause(rng.uniform(0.0, 1.8))
         if caller.bye_at is not None:
             return
         if rng.random() < 0.15:
