@@ -137,9 +137,13 @@ def noise(fmt: AudioFormat, ms: int) -> bytes:
 
 def providers() -> Mapping[str, Callable[[int], Cost]]:
     """Return what measures each provider."""
-    from tests.bench import micro_live, micro_openai
+    from tests.bench import micro_gemini, micro_live, micro_openai
 
-    return {"openai": micro_openai.measure, "openai-live": micro_live.measure}
+    return {
+        "openai": micro_openai.measure,
+        "openai-live": micro_live.measure,
+        "gemini": micro_gemini.measure,
+    }
 
 
 def measure(count: int, names: Sequence[str] = ()) -> HotPath:
