@@ -253,7 +253,7 @@ def hear_the_farewell(caller: Caller, rng: random.Random) -> None:
     """
     Answer, or talk over, whatever the agent says; press keys now and then; until the gateway hangs up.
 
-    Who talks over a goodbye that is still being made takes it back, so a caller does that a few times at most.
+    Who talks over a goodbye that is still being made takes it back, so a caller does so a few times at most.
     """
     while caller.wait_for_agent(15, by_ear=rng.random() < 0.3):
         if len(caller.spurts) > IMPATIENT:
