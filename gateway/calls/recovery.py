@@ -281,8 +281,9 @@ class Recovery:
             await self._give_up(reason)
             return
         self._swaps += 1
-        due = broken or stage.situation().reply_due or model.wanted is not None
-        if due:
+        there = stage.situation()
+        due = broken or there.reply_due or model.wanted is not None
+        if due or there.tools_run:  # who runs a tool owes an answer as well, when it is ready
             self._bridge_the_gap()
         found = await self._find(self._names(again=again), {model.provider} if final else set())
         if found is None:

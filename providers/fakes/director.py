@@ -7,6 +7,7 @@ Both fakes ask the same director, so a script means the same to both.
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -18,6 +19,7 @@ from providers.fakes.script import (
     OnDtmf,
     OnGreeting,
     OnIdle,
+    OnKnows,
     OnText,
     OnToolResult,
     Outcome,
@@ -101,6 +103,8 @@ class Director:
         self._before: tuple[tuple[_Available, ...], tuple[Stimulus, ...]] = (self._available, ())
         self._turns = 0
         self._greeted = False
+        self._known: deque[str] = deque(maxlen=MAX_PENDING)
+        """Everything that was put in, for steps that want to know it."""
 
     def spoke_before(self) -> None:
         """
@@ -120,6 +124,13 @@ class Director:
     def notice(self, stimulus: Stimulus) -> None:
         """Remember something until the next reaction."""
         self._pending = (*self._pending, stimulus)[-MAX_PENDING:]
+        match stimulus:
+            case TextArrived(text):
+                self._known.append(text)
+            case ToolAnswered(_, output):
+                self._known.append(output)
+            case _:
+                pass  # nothing was told
 
     def transcript(self, *, barged_in: bool) -> str:
         """Return the words of the turn that is over now; call it once a turn."""
@@ -149,7 +160,7 @@ class Director:
             acts = _acts(available.step, tools=tools)
             if self._greeted and isinstance(available.step.on, OnGreeting):
                 continue
-            if _fits(available.step, happened) and (acts or tools):
+            if self._fits(available.step, happened) and (acts or tools):
                 self._use(index)
                 return Reaction(acts, available.step.after, available.step.outcome)
         return Reaction(self._script.otherwise, 0.0, Outcome())
@@ -170,6 +181,11 @@ class Director:
         self._available, happened = self._before
         self._pending = (*happened, *self._pending)[-MAX_PENDING:]
         self._before = (self._available, self._pending)
+
+    def _fits(self, step: Step, happened: tuple[Stimulus, ...]) -> bool:
+        if isinstance(step.on, OnKnows):
+            return all(any(each.search(text) for text in self._known) for each in step.on.patterns)
+        return _fits(step, happened)
 
     def _use(self, index: int) -> None:
         used = self._available[index]
@@ -212,6 +228,8 @@ def _fits(step: Step, happened: tuple[Stimulus, ...]) -> bool:
                 )
                 for tool in tools
             )
+        case OnKnows():
+            return False  # nothing that happens: see Director
         case OnIdle():
             return any(isinstance(stimulus, CallerWasIdle) for stimulus in happened)
 

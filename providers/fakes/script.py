@@ -41,6 +41,9 @@ A step is one reaction of the model, used once unless it says ``repeat``::
 ``{text: "regex"}``                 a text was put in, or the request has instructions, that match
 ``{tool_result: name}``             the result of that tool is there; of all of them for a list;
                                     ``{tool_result: {tool: name, output: "regex"}}`` looks inside
+``{knows: ["regex", ...]}``         an answer was asked for, and each of these was put in before, at any
+                                    time: as a text, or as the result of a tool; so it is in a session
+                                    that goes on with the call of another
 ``idle``, ``{idle: 8}``             nobody spoke for so many seconds (the OpenAI server: when the
                                     session's ``idle_timeout_ms`` has passed)
 ==================================  ===============================================================
@@ -120,11 +123,16 @@ class OnToolResult:
 
 
 @dataclass(frozen=True, slots=True)
+class OnKnows:
+    patterns: tuple[re.Pattern[str], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class OnIdle:
     after: float
 
 
-Trigger: TypeAlias = OnGreeting | OnCallerTurn | OnDtmf | OnText | OnToolResult | OnIdle
+Trigger: TypeAlias = OnGreeting | OnCallerTurn | OnDtmf | OnText | OnToolResult | OnKnows | OnIdle
 
 
 @dataclass(frozen=True, slots=True)

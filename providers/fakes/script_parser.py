@@ -26,6 +26,7 @@ from providers.fakes.script import (
     OnDtmf,
     OnGreeting,
     OnIdle,
+    OnKnows,
     OnText,
     OnToolResult,
     Outcome,
@@ -53,7 +54,7 @@ _TOP_KEYS = (
     "connect", "connect_after", "lose_after", "formats", "speech", "hearing", "otherwise", "scenes", "steps",
 )  # fmt: skip
 _STEP_KEYS = ("on", "heard", "say", "call", "after", "outcome", "repeat", "then")
-_TRIGGERS = "greeting, caller_turn, barge_in, idle, or {dtmf|text|tool_result|idle: ...}"
+_TRIGGERS = "greeting, caller_turn, barge_in, idle, or {dtmf|text|tool_result|knows|idle: ...}"
 _KEYS = re.compile(r"[0-9*#A-D]+")
 _DEFAULT_IDLE = 8.0
 _Choice = TypeVar("_Choice", Connect, Status)
@@ -119,8 +120,9 @@ class _Node:
 
     def pattern(self, name: str) -> re.Pattern[str] | None:
         text = self.text(name)
-        if text is None:
-            return None
+        return None if text is None else self.compiled(name, text)
+
+    def compiled(self, name: str, text: str) -> re.Pattern[str] | None:
         try:
             return re.compile(text, re.IGNORECASE)
         except re.error as error:
@@ -327,11 +329,20 @@ class _Parser:
                 return OnText(node.pattern("text") or re.compile(""))
             case "tool_result":
                 return self._tool_result(node)
+            case "knows":
+                return self._knows(node)
             case "idle":
                 return OnIdle(node.number("idle", _DEFAULT_IDLE, low=0.1, high=86400.0))
             case other:
                 node.wrong(other, f"unknown event; write {_TRIGGERS}")
                 return OnGreeting()
+
+    def _knows(self, node: _Node) -> OnKnows:
+        texts = [str(value) for value, _, _ in self.each(node, "knows")]
+        if not texts:
+            node.wrong("knows", "names nothing; write a regular expression, or a list of some")
+        patterns = (node.compiled("knows", text) for text in texts)
+        return OnKnows(tuple(each for each in patterns if each is not None))
 
     def _tool_result(self, node: _Node) -> OnToolResult:
         output = None

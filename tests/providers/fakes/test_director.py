@@ -234,3 +234,16 @@ def test_what_nobody_asks_about_is_forgotten(director):
     for _ in range(MAX_PENDING):
         mind.notice(TextArrived("more"))
     assert said(mind.react()) == ["Okay."]
+
+
+def test_a_step_that_wants_to_know_something_waits_until_all_of_it_was_put_in(director):
+    mind = director(
+        f"steps: [{{on: {{knows: [4711, '\"ok\":true']}}, say: {tone('I know')}}}, "
+        f"{{on: greeting, repeat: true, say: {tone('Hello')}}}]"
+    )
+    mind.notice(TextArrived("My number is 4711."))
+    answers = said(mind.react())
+    mind.notice(ToolAnswered("lookup_caller", '{"ok":true}'))
+    answers += said(mind.react())
+    answers += said(mind.react())
+    assert answers == ["Hello", "I know", "Hello"]

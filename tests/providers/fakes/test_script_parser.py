@@ -1,5 +1,6 @@
 """What may stand in a script, and how mistakes are explained."""
 
+import re
 import shutil
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from providers.fakes.script import (
     OnDtmf,
     OnGreeting,
     OnIdle,
+    OnKnows,
     OnText,
     OnToolResult,
     Outcome,
@@ -46,6 +48,7 @@ def only_step(script):
         ('{dtmf: "*"}', OnDtmf("*")),
         ("{tool_result: lookup_caller}", OnToolResult(("lookup_caller",), None)),
         ("{tool_result: [a, b]}", OnToolResult(("a", "b"), None)),
+        ("{knows: [a+, 4711]}", OnKnows((re.compile("a+", re.I), re.compile("4711", re.I)))),
         ("idle", OnIdle(8.0)),
         ("{idle: 2.5}", OnIdle(2.5)),
     ],
