@@ -262,6 +262,10 @@ NO_ANSWER = "no_answer"
 """The code of the warning that the model did not answer, though it was asked again."""
 
 
+CONNECTION_LOST = "connection_lost"
+"""The code of the warning that a session lost its connection and looks for another one by itself."""
+
+
 @dataclass(frozen=True, slots=True)
 class ProviderWarning:
     """

@@ -41,6 +41,7 @@ from gateway.legs.base import (
 from providers.base import ProviderSession
 from providers.errors import SessionLost
 from providers.types import (
+    CONNECTION_LOST,
     NO_ANSWER,
     AgentTranscript,
     AudioDelta,
@@ -319,6 +320,8 @@ class Bridge:
                 log.warning("provider.warning", code=event.code, message=event.message)
                 if event.code == NO_ANSWER:  # the session has asked again by itself
                     self.recovery.request(NO_ANSWER, at_least=Rung.FAIL_OVER)
+                elif event.code == CONNECTION_LOST:
+                    self.recovery.doubt()
             case SessionEnding():
                 log.info("provider.session_ending", after_s=event.after)
                 self.recovery.session_ending(event.after)
@@ -366,7 +369,7 @@ class Bridge:
         )
 
     def break_off(self) -> bool:
-        return self._voice.break_off()
+        return self._voice.break_off(now=self._clock())
 
     async def go_on_with(self, opened: OpenSession, told: int) -> None:
         if self._pump is not None:

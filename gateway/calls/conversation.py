@@ -15,6 +15,8 @@ from gateway.dialogue.policy import CallPolicy
 
 REPLY_DUE_S = 20.0
 """A caller who has waited longer for an answer does not expect one to what was said then."""
+RECENT_S = 1.5
+"""A model that sends at the speed of speech pauses no longer than this in an answer."""
 _KEPT_ITEMS = 32
 """Settled items that are remembered, so that late audio of one does not count as a new item."""
 
@@ -73,6 +75,8 @@ class Conversation:
     """As far as the provider has told us."""
     items: dict[str, Item] = field(default_factory=dict)
     _paused_at: float | None = None
+    _answering: bool = False
+    _audio_at: float = 0.0
     _before_goodbye: frozenset[str] | None = None
     _answer_first: bool = False
 
@@ -80,6 +84,7 @@ class Conversation:
 
     def caller_started(self) -> None:
         self.caller_speaks = True
+        self._answering = False
         self._paused_at = None
 
     def caller_paused(self, *, now: float) -> None:
@@ -107,6 +112,7 @@ class Conversation:
                 return False
             item = self.items[item_id] = Item(item_id, now)
         item.generated_ms += size / self.bytes_per_ms
+        self._answering, self._audio_at = True, now
         return True
 
     def response_latency(self, *, now: float) -> float | None:
@@ -122,6 +128,16 @@ class Conversation:
             return
         item = self.items.setdefault(item_id, Item(item_id, now))
         item.text = text if final else item.text + text
+
+    def answered(self) -> None:
+        """An answer was generated to its end, or is not wanted any more."""
+        self._answering = False
+
+    def broke_off(self, *, now: float, unheard_ms: float) -> bool:
+        """Whether a session that is lost now was in an answer, whatever it says of its items."""
+        unfinished = any(not item.complete and not item.told for item in self.items.values())
+        recent = unheard_ms > 0 or now - self._audio_at < RECENT_S
+        return unfinished or (self._answering and recent)
 
     def complete(self, item_id: str) -> None:
         if item_id in self.items:
@@ -146,6 +162,7 @@ class Conversation:
 
     def responded(self) -> Goodbye:
         """A response is complete: was it the goodbye?"""
+        self.answered()
         if self._before_goodbye is None:
             return Goodbye.NOT_YET
         said = any(

@@ -95,9 +95,14 @@ class Situation:
     """Whether the call is about to end; a transfer that is pending may fail, and is not the end."""
 
     @property
+    def sounds(self) -> bool:
+        """Whether anybody is to be heard."""
+        return self.unheard_ms > 0 or self.caller_speaks
+
+    @property
     def quiet(self) -> bool:
         """Whether a session can be exchanged without anybody noticing."""
-        return not (self.unheard_ms or self.caller_speaks or self.reply_due or self.tools_run or self.silent)
+        return not (self.sounds or self.reply_due or self.tools_run or self.silent)
 
 
 class Stage(Protocol):
@@ -163,8 +168,10 @@ class Recovery:
         self._next = Rung.NUDGE
         self._deadline: float | None = None
         self._busy = False
+        self._doubted = False
         self._swaps = 0
         self._fills = 0
+        self._moment_until = 0.0
         self._filling: asyncio.Task[None] | None = None
         self._speechless_since: float | None = None
 
@@ -192,6 +199,14 @@ class Recovery:
         if self._next <= Rung.GIVE_UP:
             self._next = Rung.NUDGE
 
+    def doubt(self) -> None:
+        """The session has lost its connection and looks for another: a caller who waits hears something."""
+        there = self._stage.situation()
+        waits = there.reply_due or there.tools_run or self._model.wanted is not None
+        if waits and not there.silent:
+            self._doubted = True
+            self._bridge_the_gap()
+
     def session_ending(self, after: float) -> None:
         """The provider will close the session in so many seconds."""
         self._deadline = self._clock() + after
@@ -207,6 +222,7 @@ class Recovery:
         if self._speechless_since is not None:
             self._tell(Step.SPOKE_AGAIN, "", after=self._clock() - self._speechless_since)
             self._speechless_since = None
+        self._doubted = False
         if self._filling is not None:
             self._filling.cancel()
             self._filling = None
@@ -298,7 +314,7 @@ class Recovery:
         model = self._model
         hears_it_itself = model.has_open_turn
         wanted = model.wanted
-        self._deadline = None
+        self._deadline, self._doubted = None, False
         await self._stage.go_on_with(opened, told)
         if self._stage.situation().silent or hears_it_itself:
             return
@@ -360,10 +376,12 @@ class Recovery:
         quiet_since: float | None = None
         not_before = self._clock()
         while self._loss is None and self._asked is None:
-            now = self._clock()
-            quiet_since = (quiet_since or now) if self._stage.situation().quiet else None
+            now, there = self._clock(), self._stage.situation()
+            quiet_since = (quiet_since or now) if there.quiet else None
             forced = now >= force_at
-            ready = quiet_since is not None and now - quiet_since >= QUIET_S and now >= not_before
+            waits = self._doubted and self._model.wanted is not None and not there.sounds
+            quiet = quiet_since is not None and now - quiet_since >= QUIET_S
+            ready = (quiet or waits) and now >= not_before
             if (forced or ready) and await self._exchange(forced=forced):
                 return
             if forced:
@@ -416,8 +434,8 @@ class Recovery:
             await self._silence(after_s)
             self._fills += 1
             self._stage.fill(self._moment, f"moment-{self._fills}")
+            self._moment_until = self._clock() + self._moment_s
             self._tell(Step.FILLED, "")
-            await asyncio.sleep(self._moment_s)
             after_s = FILL_AGAIN_S
 
     async def _silence(self, after_s: float) -> None:
@@ -426,7 +444,8 @@ class Recovery:
         while since is None or self._clock() - since < after_s:
             await asyncio.sleep(TICK_S)
             now, there = self._clock(), self._stage.situation()
-            busy = there.unheard_ms > 0 or (there.caller_speaks and now - began < TALKS_ON_S)
+            sounds = there.unheard_ms > 0 or now < self._moment_until
+            busy = sounds or (there.caller_speaks and now - began < TALKS_ON_S)
             if busy or there.silent:
                 since = None
             elif since is None:

@@ -88,18 +88,20 @@ class AgentVoice:
     def silence(self) -> tuple[Cleared, bool]:
         """Drop what is queued, and say what was, and whether more of it would have come."""
         cleared = self.line.clear()
+        self._talk.answered()
         self._rest()  # what was cut leaves no tail
         unfinished = self._talk.is_unfinished(cleared.item_id)
         self.tell(cut=True)
         return cleared, unfinished
 
-    def break_off(self) -> bool:
-        """End what is unfinished, since no more of it comes; say whether anything was."""
-        broken = [item for item in self._talk.open_items if self._talk.is_unfinished(item)]
-        for item in broken:
+    def break_off(self, *, now: float) -> bool:
+        """End what is unfinished, since no more of it comes; say whether the agent was cut off."""
+        broken = self._talk.broke_off(now=now, unheard_ms=self.unheard_ms)
+        for item in self._talk.open_items:
             self.finish(item)
+        self._talk.answered()
         self.promise()
-        return bool(broken)
+        return broken
 
     def promise(self) -> None:
         """Write down as heard what is still queued: it will be."""

@@ -31,6 +31,7 @@ from providers.gemini.resumption import Resumption
 from providers.gemini.state import Conversation
 from providers.liveness import Liveness
 from providers.types import (
+    CONNECTION_LOST,
     PCM16_16K,
     PCM16_24K,
     AudioDelta,
@@ -248,7 +249,7 @@ class GeminiSession:
         if code in REFUSALS or not self._resumption.may_resume(now):
             self._conversation.lost = (code, message)
             return
-        self._ready.append(ProviderWarning("connection_lost", f"{message}; the session is resumed"))
+        self._ready.append(ProviderWarning(CONNECTION_LOST, f"{message}; the session is resumed"))
         await self._leave()
 
     async def _leave(self) -> None:

@@ -168,7 +168,7 @@ def survive(run: Run, ports: Ports, folder: Path) -> float:
     """Have a call in which the first provider is killed; return the longest silence after that."""
     folder.mkdir(parents=True)
     with ExitStack() as stack:
-        lookup = stack.enter_context(Lookup(RECORD, wait=3.0 if run.pending else 0.05))
+        lookup = stack.enter_context(Lookup(RECORD, wait=2.0 if run.pending else 0.05))
         first = Killed(run.first, ports, folder, stack)
         second = Successor(run.second, folder, stack)
         gateway = stack.enter_context(
@@ -204,9 +204,9 @@ def survive(run: Run, ports: Ports, folder: Path) -> float:
 
 def judge(report: dict, run: Run) -> None:
     assert (report["reason"], report["by"]) == ("end_call", "agent")
-    steps = [each["step"] for each in report["recovery"]]
-    assert [step for step in steps if step in ("lost", "swapped")] == ["lost", "swapped"], steps
-    assert steps[-1] == "spoke_again"
+    # A session that looks for its server without success, while nobody waits for it, is handed over.
+    changes = [each["step"] for each in report["recovery"] if each["step"] not in ("filled", "spoke_again")]
+    assert changes in (["lost", "swapped"], ["handed_over"]), run
     assert report["recovery"][-1]["provider"] == "second"
     assert [call["tool"] for call in report["tool_calls"]] == ["lookup_caller", "end_call"]
     said = [turn["heard"] for turn in report["transcript"] if turn["who"] == "agent"]

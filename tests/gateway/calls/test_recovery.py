@@ -10,12 +10,15 @@ from gateway.calls.recovery import ANSWER, CONTINUE, FORCE_S, QUIET_S, Rung
 from gateway.legs.base import HangupCause, TransferProgress, TransferState
 from providers.errors import ProviderRejected, ProviderUnavailable, SessionLost
 from providers.types import (
+    CONNECTION_LOST,
     NO_ANSWER,
     AgentTranscript,
     AudioDone,
     CallerTranscript,
     Interrupted,
     ProviderWarning,
+    ResponseDone,
+    ResponseStatus,
     Said,
     SessionEnding,
     SpeechStarted,
@@ -27,6 +30,7 @@ from tests.gateway.calls.scene import APOLOGY, BUSY, CONFIRMED, CONNECTING, MOME
 from tools.types import EndRequest, TransferRequest
 
 BROKE = SessionLost("the socket broke", code="1006")
+DONE = ResponseDone("r", ResponseStatus.COMPLETED)
 REVOKED = SessionLost("the key is refused", code="invalid_api_key", final=True)
 SALES = TransferRequest("c_transfer_call", "+12125551234", "Sales")
 NIGHT = "+12125559999"
@@ -143,7 +147,7 @@ async def test_a_greeting_that_nobody_heard_is_asked_for_again():
 
 async def test_there_is_no_second_greeting():
     async with Rescue(greeting="Say hello.") as scene:
-        await scene.says(audio("a", 200), AgentTranscript("a", "Hello.", final=True), AudioDone("a"))
+        await scene.says(audio("a", 200), AgentTranscript("a", "Hello.", final=True), AudioDone("a"), DONE)
         await scene.hears(300)
         await scene.says(BROKE)
         await scene.swapped()
@@ -189,6 +193,46 @@ async def test_what_was_cut_off_is_carried_over_as_far_as_it_was_heard():
         await scene.swapped()
 
         assert scene.hand.setups[0].history == (Said("agent", "one two"), Said("caller", "Stop."))
+
+
+async def test_an_answer_that_stops_at_the_end_of_an_item_was_cut_off_all_the_same():
+    async with Rescue() as scene:
+        await scene.says(
+            audio("a", 400), AgentTranscript("a", "We open at", final=True), AudioDone("a"), BROKE
+        )
+        await scene.swapped()
+
+        assert scene.hand.session.told == [("text", "system", CONTINUE), ("respond", None, True)]
+
+
+async def test_a_caller_who_waits_for_a_session_that_looks_for_its_server_hears_something():
+    async with Rescue() as scene:
+        await scene.says(SpeechStarted(), SpeechStopped(), ProviderWarning(CONNECTION_LOST, "resuming"))
+        await scene.silence(1)
+        assert await scene.hears(200) == MOMENT
+        await scene.says(audio("a", 100))
+
+        assert scene.steps == [("filled", ""), ("spoke_again", "")]
+
+
+async def test_nobody_waits_for_a_session_that_looks_for_its_server_between_two_turns():
+    async with Rescue() as scene:
+        await scene.says(ProviderWarning(CONNECTION_LOST, "resuming"))
+        await scene.silence(8)
+
+        assert await scene.hears(200) == b""
+
+
+async def test_an_answer_that_is_wanted_of_a_session_in_doubt_is_asked_of_the_next_at_once():
+    async with Rescue() as scene:
+        scene.tools.gate.clear()
+        await scene.says(tool("lookup_caller"), ProviderWarning(CONNECTION_LOST, "resuming"))
+        await scene.says(SessionEnding(30.0))
+        scene.tools.gate.set()
+        await scene.until(lambda: ("handed_over", "session_ending") in scene.steps)
+
+        assert [type(each) for each in scene.hand.setups[0].history] == [ToolUsed]
+        assert scene.hand.session.told == [("respond", None, True)]
 
 
 # Tools.
@@ -305,7 +349,7 @@ async def test_a_pause_that_can_be_heard_is_bridged_until_the_model_speaks():
 
 async def test_nothing_is_said_into_a_pause_that_nobody_notices():
     async with Rescue() as scene:
-        await scene.says(audio("a", 200), AudioDone("a"))
+        await scene.says(audio("a", 200), AudioDone("a"), DONE)
         await scene.hears(200)
         await scene.says(BROKE)
         await scene.swapped()
@@ -319,8 +363,8 @@ async def test_a_caller_who_waits_long_is_not_left_in_silence():
         scene.hand.error = scene.other.error = ProviderUnavailable("down")
         await scene.says(audio("a", 200), BROKE)
         await scene.hears(200)
-        for _ in range(2):
-            await scene.silence(5.5)
+        for seconds in (2, 4, 4):
+            await scene.silence(seconds)
             assert await scene.hears(200) == MOMENT
 
 
