@@ -272,7 +272,7 @@ class Bridge:
             log.error("provider.session_lost", code=error.code, error=str(error))  # noqa: TRY400 - foreseen
             self._ending.caller_paused()  # whoever told us that the caller speaks tells us no more
             if self._talk.policy.silent:
-                self._voice.break_off()  # the farewell is as long as it has become
+                self._voice.break_off(now=self._clock())  # the farewell is as long as it has become
             self.recovery.lost(error)
 
     def _audio(self, event: AudioDelta) -> None:
