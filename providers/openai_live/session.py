@@ -382,6 +382,9 @@ class OpenAILiveSession:
         with suppress(ConnectionClosed, OSError, TimeoutError):
             async with asyncio.timeout(CLOSE_WAIT_S):
                 await self._socket.send_text(wire.encode(CloseSession("close")))
+                self._wake()
+                while self._waiting is not None:  # noqa: ASYNC110 - a reader who waits ends in the next turn
+                    await asyncio.sleep(0)
                 while not await self._is_closed():
                     pass
 

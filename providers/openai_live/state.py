@@ -139,6 +139,7 @@ class Conversation:
         ear = self.ear
         heard = ear.hear(power, ms, agent_heard=self.voice.audible)
         if heard is Heard.STARTED:
+            self._allow_tools(True)  # they were forbidden for what was asked for before
             self.voice.caller_began()
             self._turns.began(ear.began_ms)
             self._events.append(SpeechStarted())
@@ -149,7 +150,6 @@ class Conversation:
             self.voice.caller_spoke(ms, loud=ear.loud)
 
     def _caller_stopped(self, now: float) -> None:
-        self._allow_tools(True)  # for what was asked for before, they may have been forbidden
         self.voice.caller_stopped()
         self._turns.stopped(now)
         self._events.append(SpeechStopped())

@@ -174,6 +174,16 @@ async def test_the_last_usage_is_learned_at_the_end():
         assert session.usage == Usage(seconds=12.0)
 
 
+async def test_leaving_ends_a_reader_who_is_waiting():
+    async with HandServer() as server:
+        async with asyncio.TaskGroup() as group:
+            async with server.provider().connect(setup()) as session:
+                reading = group.create_task(_drain(session, 30.0))
+                await asyncio.sleep(0.05)
+            async with asyncio.timeout(2.0):
+                await reading
+
+
 async def test_a_server_that_does_not_say_goodbye_holds_nobody_up():
     loop = asyncio.get_running_loop()
     async with HandServer() as server:

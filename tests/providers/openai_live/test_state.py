@@ -162,8 +162,8 @@ def test_tools_can_be_forbidden_for_one_response():
     assert order.index(UpdateSession) < order.index(ContinueResponse)
 
 
-def test_tools_that_were_forbidden_are_allowed_again_when_the_caller_has_spoken():
-    told = Told().respond(instructions="Say goodbye.", tools=False).run(400, caller=SPEECH).run(600)
+def test_tools_that_were_forbidden_are_allowed_again_as_soon_as_the_caller_speaks():
+    told = Told().respond(instructions="Say goodbye.", tools=False).run(400, caller=SPEECH)
     choices = [each.session["delegation"]["responses"]["tool_choice"] for each in told.of(UpdateSession)]
     assert choices == ["none", "auto"]
 
