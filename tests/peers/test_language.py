@@ -75,3 +75,26 @@ def test_the_language_of_an_agent_is_told_and_neither_noise_nor_keys_nor_one_tur
     assert updates[0]["audio"]["output"]["voice"] == "cedar"
     caller = [row["text"] for row in report["transcript"] if row["who"] == "caller"]
     assert caller == ["sì", "Workspace Business"]
+
+
+def test_a_running_gateway_refuses_a_file_with_a_voice_that_nobody_has(fake_office):
+    """The line says what there is; the old file stays in force, and the next call is served."""
+    gateway = fake_office.open(
+        agent={"voice": "anything"}, storage={"recordings": str(fake_office.folder / "recordings")}
+    )
+    wrong = {
+        **gateway.settings,
+        "providers": {
+            **gateway.settings["providers"],
+            "gemini": {"api_key": "k", "base_url": "https://127.0.0.1:9"},
+        },
+    }
+    reception = {**gateway.settings["agents"]["reception"], "providers": ["gemini"], "voice": "kore"}
+    gateway.write({**wrong, "agents": {"reception": reception}})
+    gateway.until(lambda: "config.refused" in gateway.log, 10, "the refusal")
+    [refused] = [line for line in gateway.log.splitlines() if "config.refused" in line]
+    assert "agents.reception.voice: 'kore' is no voice of gemini; did you mean Kore? write one of" in refused
+    phone = fake_office.phone(gateway)
+    phone.call()
+    phone.hang_up()
+    reports(fake_office.folder / "recordings")
