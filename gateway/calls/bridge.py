@@ -378,7 +378,6 @@ class Bridge:
         self._talk.take_over(self._model.output.bytes_per_ms)
         self._ending.caller_paused()
         self._voice.speak_in(self._model.output)
-        self._budget.follow(opened.provider, opened.session)
         self._follow(opened.session)
 
     def fill(self, recording: bytes, item_id: str) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 
 from gateway.calls import events as ev
 from gateway.calls.cost import Account, Bill
-from gateway.calls.limits import LimitEvent, LimitNear, LimitReached, LimitWatch
+from gateway.calls.limits import Allowed, LimitEvent, LimitNear, LimitReached, LimitWatch
 from gateway.calls.report import Report
 from providers.base import ProviderSession
 
@@ -25,16 +25,17 @@ class Budget:
 
     Args:
         account: Sums what its sessions consume.
-        limits: Decides when it is enough.
+        allowed: How much is enough.
         report: Takes the call's events.
         clock: Seconds, monotonic.
     """
 
     def __init__(
-        self, account: Account, limits: LimitWatch, report: Report, clock: Callable[[], float]
+        self, account: Account, allowed: Allowed, report: Report, clock: Callable[[], float]
     ) -> None:
         self._account = account
-        self._limits = limits
+        self._allowed = allowed
+        self._limits: LimitWatch | None = None
         self._report = report
         self._clock = clock
         self._told = Bill()
@@ -50,8 +51,9 @@ class Budget:
 
     def expect_goodbye(self) -> None:
         """Say that the goodbye comes soon, or was said already."""
-        self._limits.expect_goodbye(now=self._clock())
-        self._changed.set()
+        if self._limits is not None:
+            self._limits.expect_goodbye(now=self._clock())
+            self._changed.set()
 
     def settle(self) -> Bill:
         """Publish what the call has consumed, if that is more than was published, and return it."""
@@ -62,22 +64,22 @@ class Budget:
         return bill
 
     async def run(self, act: Callable[[LimitEvent], Awaitable[None]]) -> None:
-        """Watch for ever; ``act`` carries out what a limit asks for."""
+        """Watch from now on, for ever; ``act`` carries out what a limit asks for."""
+        limits = self._limits = LimitWatch(self._allowed, now=self._clock())
         while True:
             self._changed.clear()
             self.settle()
             now = self._clock()
-            self._limits.spend(self._told.known, now=now)
-            self._limits.handle_timeout(now=now)
-            for event in self._limits.events():
+            limits.spend(self._told.known, now=now)
+            limits.handle_timeout(now=now)
+            for event in limits.events():
                 if isinstance(event, LimitNear | LimitReached):
                     reached = isinstance(event, LimitReached)
                     self._report(ev.LimitTold, str(event.limit), reached, event.used, event.allowed)
                 await act(event)
-            await self._pause()
+            await self._pause(limits.next_timeout())
 
-    async def _pause(self) -> None:
-        due = self._limits.next_timeout()
+    async def _pause(self, due: float | None) -> None:
         wait = LOOK_S if due is None else min(max(due - self._clock(), 0.0), LOOK_S)
         try:
             async with asyncio.timeout(wait):

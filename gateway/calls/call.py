@@ -24,12 +24,12 @@ from gateway.calls.budget import Budget
 from gateway.calls.bus import EventBus
 from gateway.calls.control import CallRequests
 from gateway.calls.conversation import Conversation
-from gateway.calls.cost import Account, Bill, dollars
+from gateway.calls.cost import Account, dollars
 from gateway.calls.ending import Ending
 from gateway.calls.facts import other_spellings
-from gateway.calls.limits import LimitWatch
+from gateway.calls.limits import Allowed
 from gateway.calls.model import LiveModel
-from gateway.calls.opening import Opened, Opener, OpenSession, Unavailable, open_session
+from gateway.calls.opening import Opened, Opener, Unavailable, open_session
 from gateway.calls.plan import Plan
 from gateway.calls.prompts import PromptError, Prompts
 from gateway.calls.report import Report
@@ -92,10 +92,14 @@ class Call:
         self._transfers = Transfers(
             leg=leg, dialler=services.dialler, plan=_transfer_plan(leg, plan), report=self._report
         )
-        self._day = datetime.now(UTC).date()
-        """Whose prices count."""
         self._stopped = ""
-        self._budget: Budget | None = None
+        limits, prices = plan.agent.limits, plan.prices.on(datetime.now(UTC).date())
+        self._budget = Budget(
+            Account(prices, plan.models),
+            Allowed(limits.max_duration_s, limits.max_cost_usd),
+            self._report,
+            services.clock,
+        )
 
     async def stop(self, reason: str, cause: HangupCause) -> None:
         """End the call from outside; ``reason`` is what the record says."""
@@ -127,7 +131,7 @@ class Call:
                 self._state.enter(State.ENDED)
                 self._services.ledger.forget(info.id)
                 # The sessions are closed: this is the last word.
-                bill = Bill() if self._budget is None else self._budget.settle()
+                bill = self._budget.settle()
                 if (quality := self._leg.quality) is not None:
                     self._report(ev.MediaMeasured, quality)
                 self._report(ev.CallEnded, reason, by)
@@ -144,6 +148,7 @@ class Call:
                 opener = Opener(
                     self._plan.providers,
                     voices=self._plan.voices,
+                    on_open=self._budget.follow,
                     failover=services.failover,
                     clock=services.clock,
                     group=group,
@@ -226,7 +231,6 @@ class Call:
         first = opened.first
         self._report(ev.CallAnswered, first.provider)
         log.info("call.answered", provider=first.provider, setup_ms=round(self._report.at * 1000))
-        self._budget = self._make_budget(first)
         model = LiveModel(first, opened.setup, History())
         talk = Conversation(self._policy, self._plan.agent.max_tool_calls, model.output.bytes_per_ms)
         ending = Ending(
@@ -268,16 +272,6 @@ class Call:
                 agent.recovery.connecting or shipped_prompt("connecting", language)
             ),
         )
-
-    def _make_budget(self, first: OpenSession) -> Budget:
-        limits, clock = self._plan.agent.limits, self._services.clock
-        account = Account(self._plan.prices.on(self._day), self._plan.models)
-        watch = LimitWatch(
-            max_duration_s=limits.max_duration_s, max_cost_usd=limits.max_cost_usd, now=clock()
-        )
-        budget = Budget(account, watch, self._report, clock)
-        budget.follow(first.provider, first.session)
-        return budget
 
     async def _hold(self) -> bytes:
         """Return what a caller hears who waits for a colleague's decision."""

@@ -61,21 +61,30 @@ class GoodbyeMissing:
 LimitEvent: TypeAlias = LimitNear | LimitReached | GoodbyeMissing
 
 
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """What a call may use; ``None`` for no limit."""
+
+    max_duration_s: float | None
+    """From the answer on."""
+    max_cost_usd: Decimal | None
+    """What the models may cost."""
+
+
 class LimitWatch:
     """
     Watches both limits of one call.
 
     Args:
-        max_duration_s: Seconds from ``now``; ``None`` for no limit.
-        max_cost_usd: What the models may cost; ``None`` for no limit.
+        allowed: The limits.
         now: When the call was answered.
     """
 
-    def __init__(self, *, max_duration_s: float | None, max_cost_usd: Decimal | None, now: float) -> None:
-        self._duration = max_duration_s
-        self._cost = max_cost_usd
+    def __init__(self, allowed: Allowed, *, now: float) -> None:
+        self._duration = duration = allowed.max_duration_s
+        self._cost = allowed.max_cost_usd
         self._began = now
-        self._near_at = now + max((max_duration_s or 0.0) * NEAR, (max_duration_s or 0.0) - NEAR_S)
+        self._near_at = now + max((duration or 0.0) * NEAR, (duration or 0.0) - NEAR_S)
         self._told: set[Limit] = set()
         self._reached: Limit | None = None
         self._over_at: float | None = None

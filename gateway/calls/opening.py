@@ -69,6 +69,7 @@ class Opener:
     Args:
         providers: The agent's, the preferred first.
         voices: The agent's voice for each of them.
+        on_open: Told of each session that opens, by the provider's name; it is paid for, used or not.
         failover: Whom to try; shared by all calls.
         clock: Seconds, monotonic.
         group: Owns a task for each session; :meth:`close` ends them.
@@ -80,6 +81,7 @@ class Opener:
         providers: Sequence[Provider],
         *,
         voices: Mapping[str, str],
+        on_open: Callable[[str, ProviderSession], None],
         failover: Failover,
         clock: Callable[[], float],
         group: asyncio.TaskGroup,
@@ -87,6 +89,7 @@ class Opener:
     ) -> None:
         self._providers = {provider.name: provider for provider in providers}
         self._voices = voices
+        self._on_open = on_open
         self._failover = failover
         self._clock = clock
         self._group = group
@@ -153,6 +156,7 @@ class Opener:
             async with self._providers[name].connect(own) as provided:
                 session = OpenSession(name, provided)
                 self._open.add(session)
+                self._on_open(name, provided)
                 if not opened.done():
                     opened.set_result(session)
                     await session.closing()

@@ -1,6 +1,7 @@
 """One bridged call under a test's hands."""
 
 import asyncio
+from collections import defaultdict
 from decimal import Decimal
 
 from config.prices import Price, Tariff
@@ -11,7 +12,7 @@ from gateway.calls.bus import EventBus
 from gateway.calls.conversation import Conversation
 from gateway.calls.cost import Account, ModelName
 from gateway.calls.ending import Ending
-from gateway.calls.limits import LimitWatch
+from gateway.calls.limits import Allowed
 from gateway.calls.model import LiveModel
 from gateway.calls.opening import Opener, OpenSession
 from gateway.calls.report import Report
@@ -117,9 +118,10 @@ class Scene:
         self.audited = []
         self.failover = Failover()
         self._group = asyncio.TaskGroup()
+        self.budget = self._budget(report, Allowed(max_duration_s, max_cost_usd))
         self.opener = Opener(
-            providers, voices={}, failover=self.failover, clock=lambda: self.now, group=self._group,
-            name="call-1",
+            providers, voices={}, on_open=self.budget.follow, failover=self.failover,
+            clock=lambda: self.now, group=self._group, name="call-1",
         )  # fmt: skip
         setup = SessionSetup("You answer the phone.", "", (), PCMU)
         self.model = LiveModel(OpenSession("hand", self.session), setup, History())
@@ -130,7 +132,6 @@ class Scene:
             on_transfer=lambda request, outcome: self.audited.append((request.number, outcome)),
             unheard_ms=lambda: self.unheard_ms, safety_net_s=safety_net_s,
         )  # fmt: skip
-        self.budget = self._budget(report, max_duration_s, max_cost_usd)
         self.bridge = Bridge(
             leg=self.leg,
             model=self.model,
@@ -144,10 +145,11 @@ class Scene:
             clock=lambda: self.now,
         )
 
-    def _budget(self, report, max_duration_s, max_cost_usd):
-        limits = LimitWatch(max_duration_s=max_duration_s, max_cost_usd=max_cost_usd, now=self.now)
-        account = Account(Tariff({("hand", "hand-1"): PRICE}), {"hand": ModelName("hand", "hand-1")})
-        budget = Budget(account, limits, report, lambda: self.now)
+    def _budget(self, report, allowed):
+        models = defaultdict(lambda: ModelName("hand", "hand-1"))
+        budget = Budget(
+            Account(Tariff({("hand", "hand-1"): PRICE}), models), allowed, report, lambda: self.now
+        )
         budget.follow("hand", self.session)
         return budget
 

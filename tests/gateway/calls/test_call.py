@@ -248,6 +248,21 @@ async def test_the_bill_of_a_call_holds_what_its_session_told_when_it_was_closed
         assert isinstance(house.watcher.seen[-1], ev.CallEnded)
 
 
+async def test_a_session_is_paid_for_though_the_caller_gave_up_while_it_rang():
+    provider = HandProvider()
+    provider.bill_at_the_end = Usage(audio_out=250_000)
+    async with House(provider) as house:
+        leg = await house.ring()
+        leg.gone = True  # between the opening of the session and the answer
+        await until(lambda: provider.setups)
+        await settle()
+        leg.gone = False
+        leg.leave(reason="cancel")
+        await house.ended()
+        assert [event.bill.total for event in house.watcher.of(ev.CostChanged)] == [Decimal(5)]
+        assert house.watcher.of(ev.CallAnswered) == []
+
+
 async def test_without_any_provider_the_call_is_refused_before_it_is_answered():
     async with House(HandProvider(error=ProviderRejected("the key is refused", code="401"))) as house:
         leg = await house.ring()

@@ -10,6 +10,7 @@ from gateway.calls.limits import (
     GOODBYE_S,
     MOMENT_S,
     NEAR_S,
+    Allowed,
     GoodbyeMissing,
     Limit,
     LimitNear,
@@ -19,7 +20,7 @@ from gateway.calls.limits import (
 
 
 def watch(duration=None, cost=None, now=1000.0):
-    return LimitWatch(max_duration_s=duration, max_cost_usd=None if cost is None else Decimal(cost), now=now)
+    return LimitWatch(Allowed(duration, None if cost is None else Decimal(cost)), now=now)
 
 
 def test_without_limits_nothing_is_ever_due():
