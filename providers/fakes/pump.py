@@ -75,9 +75,17 @@ class Pump:
             self._session.receive(frame, now())
             self._changed.set()
             if self._read_delay:
-                await asyncio.sleep(self._read_delay)
+                await self._dawdle()
         await self._connection.wait_closed()
         self._changed.set()
+
+    async def _dawdle(self) -> None:
+        """Wait before the next frame is read, but for nobody who has left."""
+        try:
+            async with asyncio.timeout(self._read_delay):
+                await self._connection.wait_closed()
+        except TimeoutError:
+            pass
 
     async def _write(self) -> None:
         """Send what there is, wait for more or for the time; return when the connection is over."""

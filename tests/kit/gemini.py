@@ -99,15 +99,30 @@ def authority_of(folder: Path) -> Path:
 
 
 def sdk_client(
-    server: GeminiFakeServer, folder: Path, *, api_key: str = "any", **http: object
+    server: GeminiFakeServer,
+    folder: Path,
+    *,
+    api_key: str = "any",
+    socket: dict[str, object] | None = None,
+    **http: object,
 ) -> genai.Client:
-    """Return the SDK's client for this server alone; ``http`` are fields of ``HttpOptions``."""
+    """
+    Return the SDK's client for this server alone.
+
+    Args:
+        server: Whose certificate is signed by the authority in ``folder``.
+        folder: Where :func:`gemini_server` put it.
+        api_key: What the client shows.
+        socket: Arguments of ``websockets.connect``.
+        http: Fields of ``HttpOptions``.
+    """
     arguments = {
         "ssl": ssl.create_default_context(cafile=str(authority_of(folder))),
         "compression": None,
         "max_size": None,
         "ping_interval": None,
         "proxy": None,
+        **(socket or {}),
     }
     options = {"base_url": server.url, "api_version": "v1beta", "async_client_args": arguments} | http
     return genai.Client(api_key=api_key, http_options=types.HttpOptions(**options))

@@ -4,7 +4,6 @@ import asyncio
 import base64
 import json
 import ssl
-from contextlib import asynccontextmanager
 
 import pytest
 from google.genai import errors, types
@@ -14,20 +13,13 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from providers.fakes.gemini_server import GeminiFakeServer
 from providers.fakes.speech import Tone, render, silence
 from providers.types import PCM16_16K, PCM16_24K
-from tests.kit.gemini import MODEL, PHONE, authority_of, gemini_server, sdk_client
+from tests.kit.gemini import MODEL, PHONE, authority_of, gemini_server
+from tests.kit.gemini_talk import TALK, config, serving, talk
 
 STUDIO = "/ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent"
 ALPHA = STUDIO.replace("v1beta", "v1alpha")
 VERTEX = "/ws/google.cloud.aiplatform.v1beta1.LlmBidiService/BidiGenerateContent"
 KEY = {"x-goog-api-key": "any"}
-TALK = """
-speech: {speed: 50}
-hearing: {transcript_after_ms: 0}
-steps:
-  - {on: greeting, say: {tone: 440, ms: 300, text: "Hello, who is there"}}
-  - {on: caller_turn, heard: "It is me", say: {tone: 500, ms: 400, text: "Good to hear you"}}
-  - {on: barge_in, say: {tone: 550, ms: 200, text: "Yes please"}}
-"""
 LONG = TALK.replace("ms: 300", "ms: 30000")
 TOOLS = """
 speech: {speed: 50}
@@ -36,84 +28,6 @@ steps:
   - {on: {tool_result: [lookup, search]}, say: {tone: 500, ms: 200, text: "Until six"}}
   - {on: barge_in, say: {tone: 550, ms: 200, text: "Yes please"}}
 """
-
-
-class Talk:
-    """A session of the SDK, and what came of it."""
-
-    def __init__(self, session) -> None:
-        self.session = session
-        self.messages = []
-        self.voice = b""
-
-    async def until(self, found, seconds=10.0):
-        """Take messages until ``found`` says so, as a client has to: turn after turn; return the last."""
-        async with asyncio.timeout(seconds):
-            while True:
-                async for message in self.session.receive():
-                    self.messages.append(message)
-                    self.voice += message.data or b""
-                    if found(message):
-                        return message
-
-    async def turn(self):
-        return await self.until(
-            lambda message: message.server_content and message.server_content.turn_complete
-        )
-
-    async def handle(self):
-        found = await self.until(lambda message: message.session_resumption_update is not None)
-        return found.session_resumption_update.new_handle
-
-    async def say(self, ms=400, pause_ms=600):
-        audio = render(Tone(300, ms), PCM16_16K) + silence(pause_ms, PCM16_16K)
-        for at in range(0, len(audio), 640):
-            blob = types.Blob(data=audio[at : at + 640], mime_type="audio/pcm;rate=16000")
-            await self.session.send_realtime_input(audio=blob)
-
-    def contents(self, field):
-        found = [
-            getattr(message.server_content, field) for message in self.messages if message.server_content
-        ]
-        return [each for each in found if each]
-
-
-def config(*tools, behavior=None, **more):
-    functions = [
-        types.FunctionDeclaration(
-            name=name, description=name, parameters_json_schema={"type": "object"}, behavior=behavior
-        )
-        for name in tools
-    ]
-    settings = {
-        "response_modalities": ["AUDIO"],
-        "system_instruction": "You answer the phone.",
-        "tools": [types.Tool(function_declarations=functions)] if functions else None,
-        "input_audio_transcription": {},
-        "output_audio_transcription": {},
-        "session_resumption": {},
-        "context_window_compression": {"sliding_window": {}},
-        "speech_config": {"voice_config": {"prebuilt_voice_config": {"voice_name": "Kore"}}},
-        "realtime_input_config": {
-            "automatic_activity_detection": {"prefix_padding_ms": 60, "silence_duration_ms": 500}
-        },
-    }
-    return types.LiveConnectConfig(**settings | more)
-
-
-@asynccontextmanager
-async def talk(server, folder, setup=None, *, model=MODEL, **client):
-    async with sdk_client(server, folder, **client).aio.live.connect(
-        model=model, config=setup or config()
-    ) as session:
-        yield Talk(session)
-
-
-@asynccontextmanager
-async def serving(folder, script=TALK, faults="", setup=None, **options):
-    async with gemini_server(script, faults, folder=folder, **options) as server:
-        async with talk(server, folder, setup) as caller:
-            yield server, caller
 
 
 def trust(folder):
