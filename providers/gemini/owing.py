@@ -32,6 +32,8 @@ class Patience:
     """From an interruption, or the end of what is played, to the server's word that the turn is over."""
     stalled: float = 15.0
     """Between two pieces of a turn."""
+    stuck: float = 1.2
+    """The same, with nothing left to be heard; then a request takes the place of the turn."""
     progress: float = 15.0
     """From the server's word that more will come, to more."""
     stream: float = 1.0

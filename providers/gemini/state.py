@@ -140,6 +140,8 @@ class Conversation:
         if goes_on:
             self._go_on(now, tools=tools)
             return
+        if self._turn is not None and self._turn.is_stuck(now, self._patience):
+            self._mute(self._turn, now)
         asked = Request(instructions, tools)
         self._wanted = asked if self._wanted is None else self._wanted.joined(asked)
         self._advance(now)
@@ -168,9 +170,7 @@ class Conversation:
         """
         turn = self._turn
         if turn is not None and not (turn.interrupted or turn.muted or self._utterances.is_stopped(item_id)):
-            turn.muted = True
-            turn.over_at = now + self._patience.turn
-            self._finish_audio(turn)
+            self._mute(turn, now)
         note = self._utterances.interrupt(item_id, heard_ms)
         if note and self._profile.notes:
             self._telling.note(Turn(note))
@@ -306,11 +306,8 @@ class Conversation:
             self._complete_turn(content.turn_complete_reason or "", now)
         if content.waiting_for_input:
             self._owing.met()
-        match content.interaction_status:
-            case "IN_PROGRESS":
-                self._progress_until = now + self._patience.progress
-            case "IDLE":
-                self._progress_until = -inf
+        if (status := content.interaction_status) is not None:
+            self._progress_until = now + self._patience.progress if status == "IN_PROGRESS" else -inf
 
     def _hear(self, piece: Transcription, now: float) -> None:
         if not self._caller.reported and self._turn is None and piece.text:
@@ -410,6 +407,11 @@ class Conversation:
             if turn.spoke:
                 self._events.append(AudioDone(turn.item_id))
 
+    def _mute(self, turn: ModelTurn, now: float) -> None:
+        turn.muted = True
+        turn.over_at = now + self._patience.turn
+        self._finish_audio(turn)
+
     def _complete_turn(self, reason: str, now: float) -> None:
         failed = reason not in _BENIGN
         if self._turn is None:
@@ -441,8 +443,6 @@ class Conversation:
         if turn.utterance.text:
             self._telling.remember(turn.utterance)
         self._turn = None
-
-    # What is to be said.
 
     def _is_running(self) -> bool:
         return self._turn is not None and self._turn.running

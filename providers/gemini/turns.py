@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import inf
 
+from providers.gemini.owing import Patience
 from providers.gemini.utterances import Utterance
 
 
@@ -54,3 +55,9 @@ class ModelTurn:
         """Whether the caller still hears it, as far as the server knows: it assumes playback in real time."""
         stopped = self.interrupted or self.muted
         return not stopped and now < self.began_at + self.utterance.sent_ms / 1000
+
+    def is_stuck(self, now: float, patience: Patience) -> bool:
+        """Whether it brings nothing more, and nothing of it is left to be heard."""
+        if self.complete or not self.running or self.is_playing(now):
+            return False
+        return now - (self.over_at - patience.stalled) > patience.stuck

@@ -12,6 +12,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 from tests.kit import sound
 from tests.kit.gateway import COMMAND, Gateway
 from tests.kit.phone import Phone
@@ -26,6 +28,9 @@ NUMBER = "+12125550100"
 SALES = "+12125551234"
 KEY = "sk-test-0123456789"
 CA = "fake-cert.pem"
+
+EVERY = pytest.mark.parametrize("office", ["fake", "openai", "openai-live", "gemini"], indirect=True)
+"""On what every model has to do; the fixture alone leaves Gemini out, which takes seconds to start."""
 
 
 def recording(name: str) -> Pcm:

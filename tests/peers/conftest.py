@@ -17,7 +17,7 @@ def ports() -> Iterator[Ports]:
         yield ports
 
 
-@pytest.fixture(params=["fake", "openai", "openai-live", "gemini"])
+@pytest.fixture(params=["fake", "openai", "openai-live"])
 def office(request: pytest.FixtureRequest, ports: Ports, tmp_path: Path) -> Iterator[Office]:
     """Give an office of each provider in turn."""
     yield from make_office(request.param, ports, tmp_path)

@@ -20,7 +20,7 @@ from tests.kit import sound
 from tests.kit.colleague import Colleague, number_in, together
 from tests.kit.gateway import Gateway
 from tests.kit.hear import hear
-from tests.kit.office import NUMBER, SALES, Office, recording
+from tests.kit.office import EVERY, NUMBER, SALES, Office, recording
 from tests.kit.phone import Phone, ReferPlan
 from tests.kit.sound import RATE, Pcm
 
@@ -321,6 +321,7 @@ def test_an_agent_who_cannot_be_reached_hands_over_by_a_call_of_ours(fake_office
         call.nothing_is_left()
 
 
+@EVERY
 def test_a_colleague_who_accepts_is_joined_with_the_caller(office):
     with scene(office, script="warm", agent=WARM) as call:
         call.ask_for_sales()

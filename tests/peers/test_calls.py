@@ -7,7 +7,7 @@ import pytest
 
 from tests.kit import sound
 from tests.kit.hear import hear
-from tests.kit.office import NUMBER, recording
+from tests.kit.office import EVERY, NUMBER, recording
 from tests.kit.sipp import Ears, Sipp
 
 pytestmark = pytest.mark.peers
@@ -16,6 +16,7 @@ GREETING, FAREWELL, THANKS = recording("greeting"), recording("farewell"), recor
 AFTER_GREETING = np.concatenate((sound.silence(len(GREETING) / 8000 + 0.5), THANKS, sound.silence(1)))
 
 
+@EVERY
 def test_the_caller_hears_the_whole_farewell_before_the_bye(office):
     gateway = office.open("farewell")
     phone = office.phone(gateway)
@@ -79,6 +80,7 @@ def test_hold_and_resume_are_answered_in_kind(office, tmp_path):
     assert outcome.clean, outcome.errors
 
 
+@EVERY
 def test_the_caller_can_interrupt_the_agent(office):
     """Barge-in: what was cut off is not heard, and the answer to the interruption is."""
     gateway = office.open("interrupted")
@@ -95,6 +97,7 @@ def test_the_caller_can_interrupt_the_agent(office):
     phone.hang_up()
 
 
+@EVERY
 def test_keys_reach_the_model(office):
     gateway = office.open("keys")
     phone = office.phone(gateway)

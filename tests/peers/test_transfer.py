@@ -7,7 +7,7 @@ import pytest
 
 from tests.kit import sound
 from tests.kit.hear import hear
-from tests.kit.office import NUMBER, SALES, recording
+from tests.kit.office import EVERY, NUMBER, SALES, recording
 from tests.kit.phone import Phone, ReferPlan
 from tests.kit.sipp import Ears, Sipp
 
@@ -53,6 +53,7 @@ def ask_for_sales(phone: Phone) -> float:
     return next(each.at for each in phone.received if each.message.method == "REFER")
 
 
+@EVERY
 def test_the_announcement_is_heard_before_the_refer_and_the_bye_follows_success(office):
     gateway = office.open("transfer")
     phone = office.phone(gateway)

@@ -269,6 +269,20 @@ def test_requests_wait_for_the_end_of_a_turn_and_become_one() -> None:
     assert talk.hear(over()).asked() == ["[A.\nB.]"]
 
 
+def test_a_turn_that_brings_nothing_more_does_not_hold_up_a_request() -> None:
+    talk = Talk().hear(voice(400)).wait(1.0).respond()
+    assert talk.asked() == []
+    again = Talk().hear(voice(400)).wait(1.8).respond()
+    assert again.asked() == ["[Please answer now.]"]
+    again.hear(INTERRUPTED, over(), voice(100))
+    assert again.of(Interrupted) == []
+    assert [event.item_id for event in again.of(AudioDelta)] == ["g-turn-1", "g-turn-2"]
+
+
+def test_a_turn_that_is_still_played_is_waited_for() -> None:
+    assert Talk().hear(voice(4000)).wait(3.0).respond().asked() == []
+
+
 def test_in_progress_keeps_a_request_waiting_until_idle() -> None:
     talk = Talk().hear(voice(400), over(interactionStatus="IN_PROGRESS")).respond(instructions="A.")
     assert talk.asked() == []
