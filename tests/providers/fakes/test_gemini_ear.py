@@ -4,6 +4,7 @@ import base64
 
 import pytest
 
+from providers.fakes.gemini_models import Backend
 from providers.fakes.speech import Tone, render, silence
 from providers.types import PCM16_16K, PCM16_24K
 from tests.kit.gemini import dial
@@ -27,6 +28,15 @@ def test_marks_are_refused_where_the_server_listens(mark):
     line = dial()
     line.send(realtime_input={mark: {}})
     assert line.session.closing.code == 1007
+
+
+def test_vertex_may_signal_speech_in_a_second_way():
+    model = "publishers/google/models/gemini-3.8-live"
+    line = dial(backend=Backend.VERTEX, setup={"model": model, "explicitVadSignal": True})
+    line.turn()
+    line.run(1)
+    signals = [each["vadSignalType"] for each in line.all("voiceActivityDetectionSignal")]
+    assert signals == ["VAD_SIGNAL_TYPE_SOS", "VAD_SIGNAL_TYPE_EOS"]
 
 
 def test_the_end_of_the_stream_ends_a_turn():

@@ -6,7 +6,9 @@ import json
 import ssl
 
 import pytest
+from google import genai
 from google.genai import errors, types
+from google.oauth2.credentials import Credentials
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
@@ -14,7 +16,7 @@ from providers.fakes.gemini_server import GeminiFakeServer
 from providers.fakes.speech import Tone, render, silence
 from providers.types import PCM16_16K, PCM16_24K
 from tests.kit.gemini import MODEL, PHONE, authority_of, gemini_server
-from tests.kit.gemini_talk import TALK, config, serving, talk
+from tests.kit.gemini_talk import TALK, Talk, config, serving, talk
 
 STUDIO = "/ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent"
 ALPHA = STUDIO.replace("v1beta", "v1alpha")
@@ -242,6 +244,48 @@ async def test_a_token_needs_the_constrained_method(tmp_path):
             async with talk(server, tmp_path, api_key="auth_tokens/abc", api_version="v1alpha") as caller:
                 assert caller.session.session_id
         assert server.sessions[-1].setup.name == MODEL
+
+
+async def test_sessions_talk_at_the_same_time(tmp_path):
+    async def call(server):
+        async with talk(server, tmp_path) as caller:
+            await caller.say()
+            await caller.turn()
+            assert caller.voice == render(Tone(500, 400), PCM16_24K)
+
+    async with gemini_server(TALK, folder=tmp_path) as server:
+        async with talk(server, tmp_path) as leaves:
+            await leaves.session.send_realtime_input(text="Greet the caller.")
+            async with asyncio.TaskGroup() as calls:
+                for _ in range(8):
+                    calls.create_task(call(server))
+        assert len({session.conversation for session in server.sessions}) == 9
+
+
+async def test_a_project_of_vertex_is_served_too(tmp_path):
+    async with gemini_server(TALK, folder=tmp_path, api_key="a-token") as server:
+        client = genai.Client(
+            vertexai=True,
+            project="my-project",
+            location="us-central1",
+            credentials=Credentials(token="a-token"),
+            http_options=types.HttpOptions(
+                base_url=server.url,
+                api_version="v1beta1",
+                async_client_args={"ssl": trust(tmp_path), "proxy": None},
+            ),
+        )
+        setup = config("lookup", explicit_vad_signal=True, session_resumption={"transparent": True})
+        async with client.aio.live.connect(model=MODEL, config=setup) as session:
+            caller = Talk(session)
+            await caller.say()
+            await caller.turn()
+            update = await caller.until(lambda message: message.session_resumption_update)
+        assert caller.voice == render(Tone(500, 400), PCM16_24K)
+        assert update.session_resumption_update.last_consumed_client_message_index > 40
+        assert [message for message in caller.messages if message.voice_activity_detection_signal]
+        name = server.sessions[-1].setup.raw["model"]
+        assert name == f"projects/my-project/locations/us-central1/publishers/google/models/{MODEL}"
 
 
 # By hand.
