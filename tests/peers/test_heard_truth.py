@@ -147,7 +147,6 @@ def place_calls(
     for line, calls in zip(lines, placed, strict=True):
         assert len(told.get(line.name, [])) == len(calls), "one session for each call"
         pairs += zip((call.identify() for call in calls), told.get(line.name, []), strict=True)
-    assert [error for _, each in pairs for error in each.errors] == []
     return pairs
 
 
@@ -210,7 +209,8 @@ def test_the_model_is_told_what_was_really_played(ports, tmp_path):
     calls_of = {line.index: each + (line.index < more) for line in lines}
     errors = Errors()
     late = strange = 0
-    for call, told in place_calls(lines, calls_of, seed, ports, tmp_path, talk_over):
+    pairs = place_calls(lines, calls_of, seed, ports, tmp_path, talk_over)
+    for call, told in pairs:
         items = list(told.items.values())
         for said in items:
             if said.number >= 0 and said.response_id != items[-1].response_id:
@@ -225,6 +225,7 @@ def test_the_model_is_told_what_was_really_played(ports, tmp_path):
         f"{max(map(abs, errors.whole)):.1f} ms at most; never begun: {len(errors.unheard)}; "
         f"packets too late for the handset: {late}"
     )
+    assert [error for _, told in pairs for error in told.errors] == []
     assert strange == 0
     assert len(off) >= BARGE_INS
     assert p99 <= ALLOWED_MS
@@ -291,10 +292,10 @@ def test_no_call_loses_a_frame_of_its_farewell(ports, tmp_path):
     frames = late = 0
     pairs = place_calls(lines, calls_of, seed, ports, tmp_path, hear_the_farewell)
     for call, told in pairs:
-        assert call.hung_up_by_gateway
-        assert call.strange == 0
         numbers = [item.number for item in told.items.values() if item.response_id == told.ended_by]
-        assert numbers, "the model ended the call with a farewell"
+        if not (call.hung_up_by_gateway and numbers) or call.strange:
+            losers.append(f"{call.seed}: strange sounds {call.strange}, or not ended with a farewell")
+            continue
         frames += sum(call.line.recordings[number] // 20 for number in numbers)
         late += call.played.late
         if lost := lost_frames(call, numbers):
@@ -304,3 +305,4 @@ def test_no_call_loses_a_frame_of_its_farewell(ports, tmp_path):
         f"packets too late for the handset: {late}"
     )
     assert losers == []
+    assert [error for _, told in pairs for error in told.errors] == []
