@@ -347,6 +347,8 @@ class Bridge:
         self._budget.look()
         if event.status is not ResponseStatus.COMPLETED:
             return
+        if not self._running:
+            self._model.turn_answered()
         match self._talk.responded():
             case Goodbye.SAID:
                 self._ending.end(OwnEnd(self._limit))

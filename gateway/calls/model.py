@@ -186,6 +186,10 @@ class LiveModel:
         if self._turn_from is None:
             self._turn_from = max(self._heard - PREFIX_FRAMES, 0)
 
+    def turn_answered(self) -> None:
+        """The model has answered: its sound is not needed any more, whether its words come or not."""
+        self._turn_from = None
+
     def _note(self, event: CallerTranscript) -> None:
         if event.final:
             self.history.caller(event.item_id, event.text)

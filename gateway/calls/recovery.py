@@ -169,6 +169,8 @@ class Recovery:
         self._deadline: float | None = None
         self._busy = False
         self._doubted = False
+        self._began = clock()
+        """When the present session took over."""
         self._swaps = 0
         self._fills = 0
         self._moment_until = 0.0
@@ -201,10 +203,10 @@ class Recovery:
 
     def doubt(self) -> None:
         """The session has lost its connection and looks for another: a caller who waits hears something."""
+        self._doubted = True
         there = self._stage.situation()
         waits = there.reply_due or there.tools_run or self._model.wanted is not None
         if waits and not there.silent:
-            self._doubted = True
             self._bridge_the_gap()
 
     def session_ending(self, after: float) -> None:
@@ -315,6 +317,7 @@ class Recovery:
         hears_it_itself = model.has_open_turn
         wanted = model.wanted
         self._deadline, self._doubted = None, False
+        self._began = self._clock()
         await self._stage.go_on_with(opened, told)
         if self._stage.situation().silent or hears_it_itself:
             return
@@ -374,7 +377,8 @@ class Recovery:
         """Exchange the session at a quiet moment, or shortly before the deadline."""
         force_at = deadline - min(FORCE_S, (deadline - self._clock()) / 2)
         quiet_since: float | None = None
-        not_before = self._clock()
+        # Providers whose sessions are short must not have us exchange them in every pause.
+        not_before = 0.0 if self._doubted else self._began + (deadline - self._clock()) / 2
         while self._loss is None and self._asked is None:
             now, there = self._clock(), self._stage.situation()
             quiet_since = (quiet_since or now) if there.quiet else None

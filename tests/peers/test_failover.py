@@ -20,6 +20,7 @@ import orjson
 import pytest
 
 from providers.fakes.gemini_server import GeminiFakeServer
+from providers.fakes.live_server import LiveFakeServer
 from providers.fakes.openai_server import OpenAIFakeServer
 from tests.kit.counts import counts
 from tests.kit.gateway import COMMAND, Gateway
@@ -63,12 +64,17 @@ class Run:
         )
 
 
+SERVERS: dict[str, type[GeminiFakeServer] | type[OpenAIFakeServer] | type[LiveFakeServer]] = {
+    "openai": OpenAIFakeServer, "gemini": GeminiFakeServer, "openai-live": LiveFakeServer,
+}  # fmt: skip
+
+
 class Killed:
     """The provider that is killed, as a process."""
 
     def __init__(self, kind: str, ports: Ports, folder: Path, stack: ExitStack) -> None:
         port, log = ports.take(2), folder / "first.log"
-        command = [COMMAND, f"fake-{kind}", "--port", str(port)]
+        command = [COMMAND, f"fake-{kind.removeprefix('openai-')}", "--port", str(port)]
         command += ["--script", str(SCRIPTS / "failover_first.yaml")]
         if kind == "gemini":
             command += ["--tls-folder", str(folder)]
@@ -97,11 +103,7 @@ class Successor:
 
     def __init__(self, kind: str, folder: Path, stack: ExitStack) -> None:
         script = SCRIPTS / "failover_second.yaml"
-        self.server: GeminiFakeServer | OpenAIFakeServer = (
-            GeminiFakeServer(script, validate=True)
-            if kind == "gemini"
-            else OpenAIFakeServer(script, validate=True)
-        )
+        self.server = SERVERS[kind](script, validate=True)
         stack.enter_context(Served(self.server))
         self.settings: dict[str, object] = {
             "kind": kind, "api_key": "${env:MODEL_KEY}", "base_url": self.server.url,
@@ -219,6 +221,12 @@ def silences() -> Iterator[list[float]]:
     yield found
     found.sort()
     print(f"longest silence of each run: {', '.join(f'{each:.2f}' for each in found)} s")
+
+
+@pytest.mark.parametrize(("first", "second"), [("openai", "openai-live"), ("openai-live", "gemini")])
+def test_a_model_that_listens_while_it_talks_takes_over_and_is_taken_over(first, second, ports, tmp_path):
+    silence = survive(Run(0, first, second, pending=False, kill_after=2.0), ports, tmp_path / "run")
+    assert silence <= SPEECH_BACK_S
 
 
 @pytest.mark.soak

@@ -205,6 +205,17 @@ async def test_a_turn_that_is_written_down_is_not_heard_again(model):
     assert second.session.heard == b""
 
 
+async def test_a_turn_that_is_answered_is_not_heard_again_even_if_nobody_writes_it_down(model):
+    model.caller_started()
+    await frames(model, 1, 2)
+    model.turn_answered()
+    model.suspend()
+    second = opened()
+    await model.resume(second, told=0)
+
+    assert second.session.heard == b""
+
+
 async def test_no_more_of_the_voice_is_kept_than_a_few_seconds(model):
     model.caller_started()
     model.suspend()

@@ -110,6 +110,7 @@ async def test_a_model_that_gives_no_answer_is_left_for_the_next():
 
 async def ending(scene, after=300.0):
     await scene.says(audio("a", 200), AgentTranscript("a", "Hello.", final=True), AudioDone("a"))
+    scene.now += after
     await scene.says(SessionEnding(after))
 
 
@@ -183,6 +184,17 @@ async def test_shortly_before_the_deadline_it_is_handed_over_whoever_speaks():
             ("text", "system", CONTINUE),
             ("respond", None, True),
         ]
+
+
+async def test_a_session_that_has_just_begun_is_not_exchanged_at_once_because_its_life_is_short():
+    async with Rescue() as scene:
+        await scene.says(SessionEnding(40.0))
+        await scene.silence(10)
+        assert scene.hand.setups == []
+        await scene.silence(11)
+        await scene.until(lambda: scene.steps)
+
+        assert scene.steps == [("handed_over", "session_ending")]
 
 
 async def test_a_hand_over_that_fails_leaves_the_session_as_it_is():
