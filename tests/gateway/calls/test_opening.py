@@ -21,10 +21,11 @@ class House:
     def __init__(self, *providers, failures=2):
         self.now = 0.0
         self.failover = Failover(BreakerSettings(failures=failures))
+        self.opened = []
         self._group = asyncio.TaskGroup()
         self.opener = Opener(
             providers, voices={"second": "Kore"}, failover=self.failover, clock=lambda: self.now,
-            group=self._group, name="call-1",
+            group=self._group, name="call-1", on_open=self.opened.append,
         )  # fmt: skip
 
     async def __aenter__(self):
@@ -44,6 +45,7 @@ async def test_a_session_lives_until_it_is_let_go():
     async with House(provider) as house:
         opened = await house.opener.open("first", SETUP)
         await asyncio.sleep(0)
+        assert house.opened == [opened]
         assert (opened.provider, opened.session, provider.closed) == ("first", provider.session, 0)
         opened.close()
         await asyncio.sleep(0)
