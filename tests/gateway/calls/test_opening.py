@@ -25,7 +25,7 @@ class House:
         self._group = asyncio.TaskGroup()
         self.opener = Opener(
             providers, voices={"second": "Kore"}, failover=self.failover, clock=lambda: self.now,
-            group=self._group, name="call-1", on_open=self.opened.append,
+            group=self._group, name="call-1", on_open=lambda *each: self.opened.append(each),
         )  # fmt: skip
 
     async def __aenter__(self):
@@ -45,7 +45,7 @@ async def test_a_session_lives_until_it_is_let_go():
     async with House(provider) as house:
         opened = await house.opener.open("first", SETUP)
         await asyncio.sleep(0)
-        assert house.opened == [opened]
+        assert house.opened == [("first", provider.session)]
         assert (opened.provider, opened.session, provider.closed) == ("first", provider.session, 0)
         opened.close()
         await asyncio.sleep(0)
