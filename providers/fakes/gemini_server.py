@@ -133,6 +133,11 @@ class GeminiFakeServer:
         """The ``base_url`` for ``genai.Client``."""
         return f"https://{self._host}:{self._port}"
 
+    @property
+    def connections(self) -> int:
+        """How many clients are connected now."""
+        return 0 if self._server is None else len(self._server.connections)
+
     async def __aenter__(self) -> Self:
         self._server = await serve(
             self._converse,

@@ -272,6 +272,10 @@ class LiveSession:
         self.conversation.add(role, text)
         if role == "user":
             self.conversation.director.notice(TextArrived(text))
+        elif not (
+            self.turns or self.setup is None or self.setup.handle
+        ):  # a history, in a session of its own
+            self.conversation.director.spoke_before()
 
     def _stop_for_input(self, now: float) -> None:
         """New input of the user stops the model, unless the session was set up otherwise."""

@@ -40,6 +40,8 @@ class Patience:
     """Without caller audio, before the server is told that none will come."""
     retry: float = 0.25
     """Before a turn that failed is asked for again."""
+    together: float = 1.0
+    """From our own request to its answer, within which another request waits: it would cut the answer off."""
     by_itself: float = 1.0
     """After the answer to a call that blocks, within which a request to go on is no further request."""
     answers: float = 0.25
@@ -66,7 +68,8 @@ class Request:
     def joined(self, other: Request) -> Request:
         """Make one request of two: all instructions, and tools only where both allow them."""
         words = [each for each in (self.instructions, other.instructions) if each]
-        return Request("\n".join(words) or None, self.tools and other.tools)
+        not_before = max(self.not_before, other.not_before)
+        return Request("\n".join(words) or None, self.tools and other.tools, not_before)
 
 
 class Owing:
@@ -78,6 +81,12 @@ class Owing:
         self._at: float | None = None
         self._wait = 0.0
         self._passed = 0
+        self._alone_until = 0.0
+
+    @property
+    def alone_until(self) -> float:
+        """Until when another request would cut off the answer to our own."""
+        return 0.0 if self._at is None else self._alone_until
 
     @property
     def open(self) -> bool:
@@ -87,7 +96,13 @@ class Owing:
         """Expect an answer within ``wait`` seconds; dates that passed before it stay counted."""
         self._at = now + wait
         self._wait = wait
+        self._alone_until = 0.0
         self.text = text
+
+    def ask(self, now: float, patience: Patience, text: str | None) -> None:
+        """Expect an answer to a request of our own."""
+        self.begin(now, patience.asked, text)
+        self._alone_until = now + patience.together
 
     def again(self, now: float) -> None:
         """Start the wait anew."""

@@ -356,6 +356,8 @@ class GeminiSession:
         Raises:
             ProviderRejected: Nothing was changed.
         """
+        if self._ended or self._conversation.lost is not None:
+            raise ProviderRejected("the session is over", code="session_lost")
         if update.voice is not None and update.voice not in GEMINI:
             raise ProviderRejected(f"{update.voice} is no Gemini voice", code="voice_unknown")
         before, setup = self._setup, _updated(self._setup, update)

@@ -142,7 +142,7 @@ class Conversation:
             return
         if self._turn is not None and self._turn.is_stuck(now, self._patience):
             self._mute(self._turn, now)
-        asked = Request(instructions, tools)
+        asked = Request(instructions, tools, self._owing.alone_until)
         self._wanted = asked if self._wanted is None else self._wanted.joined(asked)
         self._advance(now)
 
@@ -206,9 +206,9 @@ class Conversation:
     def receive_audio(self, audio: bytes, *, now: float) -> str | None:
         """Take a piece of audio; return its item, or ``None`` when it must not be heard."""
         turn = self._turn
-        if turn is None or turn.interrupted or (turn.complete and not turn.muted):
+        if turn is None or (turn.complete and not (turn.muted or turn.interrupted)):
             turn = self._begin_turn(now)
-        if turn.muted:
+        if turn.muted or turn.interrupted:  # it was on its way: the server still has to end this turn
             turn.over_at = now + self._patience.turn
             return None
         if self._owing.open:
@@ -459,7 +459,7 @@ class Conversation:
         self._tools_allowed = wanted.tools
         self._asked = wanted.instructions
         self._telling.ask(wanted.instructions)
-        self._owing.begin(now, self._patience.asked, wanted.instructions)
+        self._owing.ask(now, self._patience, wanted.instructions)
 
     def _release(self, *, speak: bool) -> None:
         self._answered_at = -inf

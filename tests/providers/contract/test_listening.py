@@ -142,14 +142,14 @@ async def test_a_key_that_was_pressed_is_understood(dial) -> None:
     async with dial(ECHO) as call:
         await call.ask("DTMF 5 pressed")
         await call.hear(AudioDone)
-        assert call.said() == ["Five"]
+        await settled(lambda: call.said() == ["Five"])
 
 
 async def test_the_words_of_a_request_steer_the_answer(dial) -> None:
     async with dial(ECHO) as call:
         await call.session.respond(instructions="Say the second thing.")
         await call.hear(AudioDone)
-        assert call.said() == ["The second"]
+        await settled(lambda: call.said() == ["The second"])
 
 
 async def test_a_caller_on_hold_is_still_there_afterwards(dial) -> None:

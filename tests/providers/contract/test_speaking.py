@@ -37,7 +37,7 @@ async def test_the_model_says_nothing_before_it_is_asked(dial) -> None:
         await call.session.send_audio(call.silence())
         await call.session.respond()
         await call.hear_speech(GREETING)
-        assert call.said() == ["Hello, who is there"]
+        await settled(lambda: call.said() == ["Hello, who is there"])
 
 
 @pytest.mark.parametrize("line", [PCMU, PCMA], ids=str)

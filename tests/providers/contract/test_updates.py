@@ -30,7 +30,7 @@ HANDOFF = """
 async def test_a_new_prompt_keeps_the_tools_addendum(dial) -> None:
     async with dial() as call:
         await call.session.update(CallUpdate(1, prompt="You are the “kitchen”."))
-        assert call.far.instructions() == "You are the “kitchen”.\n\n## Tools"
+        await settled(lambda: call.far.instructions() == "You are the “kitchen”.\n\n## Tools")
         assert call.far.tools() == [LOOKUP, KNOWLEDGE]
 
 
@@ -42,14 +42,14 @@ async def test_the_model_follows_a_new_prompt(dial) -> None:
         await call.session.update(CallUpdate(1, prompt="You are the kitchen."))
         await call.say()
         await call.hear(AudioDone)
-        assert call.said()[-1] == "This is the kitchen"
+        await settled(lambda: call.said()[-1] == "This is the kitchen")
 
 
 @needs(a_live(Part.TOOLS))
 async def test_new_tools_replace_the_old_ones(dial) -> None:
     async with dial() as call:
         await call.session.update(CallUpdate(1, tools=(KNOWLEDGE,)))
-        assert call.far.tools() == [KNOWLEDGE]
+        await settled(lambda: call.far.tools() == [KNOWLEDGE])
         assert call.far.instructions() == "You answer the phone.\n\n## Tools"
 
 
@@ -57,7 +57,7 @@ async def test_new_tools_replace_the_old_ones(dial) -> None:
 async def test_tools_can_be_taken_away(dial) -> None:
     async with dial() as call:
         await call.session.update(CallUpdate(1, tools=()))
-        assert call.far.tools() == []
+        await settled(lambda: call.far.tools() == [])
         await call.session.respond()
         await call.hear_speech(GREETING)
 
@@ -77,7 +77,7 @@ async def test_the_language_can_be_switched_in_the_middle(dial) -> None:
 async def test_several_parts_are_changed_at_once(dial) -> None:
     async with dial() as call:
         await call.session.update(CallUpdate(1, prompt="Other.", language="de", tools=(LOOKUP,)))
-        assert call.far.instructions() == "Other.\n\n## Tools"
+        await settled(lambda: call.far.instructions() == "Other.\n\n## Tools")
         assert call.far.tools() == [LOOKUP]
 
 

@@ -189,10 +189,33 @@ def test_fault_31_the_turn_stays_open_until_turn_complete_and_never_longer_than_
     assert talk.clear().hear(voice(), GENERATED, over()).of(ResponseDone)[0].status is COMPLETED
 
 
-def test_what_comes_after_an_interruption_is_another_turn() -> None:
-    talk = Talk().hear(voice(400), INTERRUPTED, voice(100))
-    assert [event.item_id for event in talk.of(AudioDelta)] == ["g-turn-1", "g-turn-2"]
+def test_audio_that_was_on_its_way_when_the_server_stopped_is_dropped() -> None:
+    talk = Talk().hear(voice(400), INTERRUPTED, voice(100), voice(100), over())
+    assert [event.item_id for event in talk.of(AudioDelta)] == ["g-turn-1"]
     assert talk.of(ResponseDone)[0].status is CANCELLED
+
+
+def test_what_comes_after_the_end_of_an_interrupted_turn_is_another_turn() -> None:
+    talk = Talk().hear(voice(400), INTERRUPTED, over(), voice(100))
+    assert [event.item_id for event in talk.of(AudioDelta)] == ["g-turn-1", "g-turn-2"]
+
+
+def test_a_server_that_forgets_to_end_an_interrupted_turn_is_heard_again_after_a_while() -> None:
+    talk = Talk().hear(voice(400), INTERRUPTED).wait(3.5).hear(voice(100))
+    assert [event.item_id for event in talk.of(AudioDelta)] == ["g-turn-1", "g-turn-2"]
+
+
+def test_requests_in_a_row_do_not_cut_each_other_off() -> None:
+    talk = Talk().respond(instructions="Greet.").respond().respond(instructions="Ask.", tools=False)
+    assert talk.asked() == ["[Greet.]"]
+    talk.hear(voice(400), GENERATED, over()).wait(1.1)
+    assert talk.asked() == ["[Greet.]", "[Ask.]"]
+
+
+def test_a_request_waits_for_the_answer_to_another_only_for_a_moment() -> None:
+    talk = Talk().respond(instructions="Greet.").respond(instructions="Say something.").wait(0.9)
+    assert talk.asked() == ["[Greet.]"]
+    assert talk.wait(0.2).asked() == ["[Greet.]", "[Say something.]"]
 
 
 def test_the_model_is_told_what_was_heard() -> None:
