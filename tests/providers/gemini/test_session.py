@@ -133,7 +133,7 @@ async def test_the_caller_barges_in(line) -> None:
     assert '"We are open"' in note["turns"][0]["parts"][0]["text"]
 
 
-async def test_a_tool_call_is_answered(line) -> None:
+async def test_fault_36_a_result_is_an_object_and_no_text_that_could_be_read_aloud(line) -> None:
     server, session, listener = line
     await server.send(calls(("f1", "lookup_caller")))
     call = (await listener.until(ToolCallsRequested))[0].calls[0]
