@@ -241,6 +241,8 @@ class Conversation:
         self._tokens += message.usage
         self._count_usage(self._seconds)
         events, refusals = self._backend.finish(message)
+        if events:
+            self._turns.settle()  # what comes of it may end the session
         self._events += events
         for result in refusals:
             self._out.append(AnswerCall(self._id("answer"), result.call_id, result.to_json()))

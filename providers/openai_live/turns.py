@@ -3,7 +3,8 @@ What the caller said, turn by turn (pure, time is an argument).
 
 The service sends the caller's words as pieces with positions on the timeline and never says that a turn is
 over. A new turn begins where the caller speaks again after the agent did; it is settled when no more words
-came for a while and the caller is quiet.
+came for a while and the caller is quiet, or when the model acts on it. Words that come later still are added,
+and the turn is told of once more.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 
 from providers.types import CallerTranscript, ProviderEvent
 
-SETTLE_S = 1.0
+SETTLE_S = 0.4
 """After the last words of a turn."""
 _EARLY_MS = 300
 """So much before the speech that we noticed, words may begin."""
@@ -26,6 +27,7 @@ class _Turn:
     text: str
     end_ms: int
     due: float
+    told: bool = False
 
 
 class CallerTurns:
@@ -68,6 +70,7 @@ class CallerTurns:
         turn.text += text
         turn.end_ms = max(turn.end_ms, end_ms)
         turn.due = now + SETTLE_S
+        turn.told = False
         self._events.append(CallerTranscript(turn.id, text, final=False))
 
     def _is_next(self, turn: _Turn, start_ms: int) -> bool:
@@ -76,13 +79,14 @@ class CallerTurns:
         return self._answered and start_ms - turn.end_ms >= _GAP_MS
 
     def settle(self) -> None:
-        """Report the open turn as a whole."""
-        if self._turn is not None:
-            self._events.append(CallerTranscript(self._turn.id, self._turn.text.strip(), final=True))
-            self._turn = None
+        """Report the turn as a whole, as far as its words are known."""
+        turn = self._turn
+        if turn is not None and not turn.told:
+            turn.told = True
+            self._events.append(CallerTranscript(turn.id, turn.text.strip(), final=True))
 
     def next_timeout(self) -> float | None:
-        return None if self._turn is None or self._speaking else self._turn.due
+        return None if self._turn is None or self._turn.told or self._speaking else self._turn.due
 
     def handle_timeout(self, *, now: float) -> None:
         """Settle a turn that is over. Calling early is harmless."""

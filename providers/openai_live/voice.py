@@ -47,6 +47,9 @@ LATE_MS = 200
 LOST_MS = 300
 """Less than this of an utterance that was not heard is not worth a word."""
 _STALLED_S = 0.5
+"""Beyond ``pause_ms``: a server that does not stream its silence has finished."""
+_BROKEN_S = 4.0
+"""The same for one that does: there only the network can have stopped, and more of the word will come."""
 _ITEMS_KEPT = 8
 _WORDS_KEPT = 256
 
@@ -98,6 +101,7 @@ class Voice:
         self._waiting_ms = 0.0
         """What the play-out has, by our own account."""
         self._at = 0.0
+        self._streams_silence = False
         self._muted_until: float | None = None
         self._muted_quiet_ms = 0
         self._yielded = False
@@ -128,6 +132,8 @@ class Voice:
         self._clock_ms += ms
         self._waiting_ms = max(0.0, self._waiting_ms - (now - self._at) * 1000)
         self._at = now
+        if not loud:
+            self._streams_silence = True
         if self._muted_until is not None and self._is_muted(ms, loud=loud, now=now):
             return None
         item = self._item
@@ -271,7 +277,10 @@ class Voice:
 
     def next_timeout(self) -> float | None:
         """When an utterance is over because nothing comes any more."""
-        return None if self._item is None else self._at + self._pause_ms / 1000 + _STALLED_S
+        if self._item is None:
+            return None
+        patience = _BROKEN_S if self._streams_silence else _STALLED_S
+        return self._at + self._pause_ms / 1000 + patience
 
     def handle_timeout(self, *, now: float) -> None:
         """End an utterance whose stream has stopped. Calling early is harmless."""

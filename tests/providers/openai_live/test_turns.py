@@ -73,6 +73,22 @@ def test_words_of_a_speech_that_nobody_noticed_are_a_turn_of_their_own():
     assert finals(turns) == ["Hello", "Yes"]
 
 
+def test_words_that_come_after_a_turn_was_settled_are_added_to_it():
+    turns = CallerTurns()
+    turns.began(0)
+    turns.words("To Sales,", 0, 400, now=0.6)
+    turns.stopped(now=0.9)
+    turns.settle()
+    turns.settle()
+    turns.words(" please.", 400, 800, now=1.5)
+    turns.handle_timeout(now=1.5 + SETTLE_S)
+    finals = [each for each in turns.events() if each.final]
+    assert [(each.item_id, each.text) for each in finals] == [
+        ("caller_1", "To Sales,"),
+        ("caller_1", "To Sales, please."),
+    ]
+
+
 def test_speech_without_words_leaves_no_turn():
     turns = CallerTurns()
     turns.began(0)

@@ -246,6 +246,15 @@ def test_a_stream_that_stops_ends_the_utterance():
     assert stream.voice.next_timeout() is None
 
 
+def test_a_network_that_stops_in_mid_word_does_not_end_the_utterance():
+    stream = Stream().hear(400, loud=False).hear(400, loud=True)
+    stream.now += 3.0
+    stream.voice.handle_timeout(now=stream.now)
+    stream.hear(400, loud=True)
+    assert stream.items() == ["voice_1"]
+    assert stream.played() == b"x" * 800 * MS
+
+
 @settings(max_examples=100, deadline=None)
 @given(
     st.lists(
