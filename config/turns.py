@@ -25,7 +25,7 @@ class TurnDetection(Section):
     eagerness: Literal["auto", "low", "medium", "high"] = "auto"
     """How soon the agent answers: OpenAI with meaning after at most 8, 4 or 2 s; Gemini: high or not."""
     threshold: Annotated[Number, Field(ge=0, le=1)] = 0.5
-    """How loud speech must be, 0 to 1; higher for noisy lines. Gemini: more than 0.5 or not."""
+    """How loud speech must be, 0 to 1; higher for noisy lines. Gemini is sensitive below 0.5."""
     silence_ms: Annotated[Whole, Field(ge=50, le=10_000)] = 500
     """Silence after which the caller's turn is over."""
     prefix_padding_ms: Annotated[Whole, Field(ge=0, le=5_000)] = 300

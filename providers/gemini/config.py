@@ -13,6 +13,9 @@ from tools.types import AgentToolDefinition, JsonValue
 
 SEARCH_TOKENS = frozenset({"search", "web_search", "google_search"})
 """Vendor tools that Live has; the socket is closed on any other, so they are left out."""
+SENSITIVE_BELOW = 0.5
+"""A threshold below this is what Gemini calls a high sensitivity."""
+LEAST_SILENCE_MS = 100
 _START = {
     "low": types.StartSensitivity.START_SENSITIVITY_LOW,
     "high": types.StartSensitivity.START_SENSITIVITY_HIGH,
@@ -51,7 +54,7 @@ def build_gemini_session_config(
         speech_config=_speech(setup.voice),
         system_instruction=instructions(setup, known),
         tools=_tools(setup, known) or None,
-        realtime_input_config=_listening(turn_detection or GeminiTurnDetection()),
+        realtime_input_config=_listening(_turns(setup, turn_detection or GeminiTurnDetection())),
         input_audio_transcription=(
             types.AudioTranscriptionConfig(language_codes=languages) if transcribes else None
         ),
@@ -88,6 +91,20 @@ def setup_warnings(setup: SessionSetup) -> list[ProviderWarning]:
             ProviderWarning("voice_unknown", f"{setup.voice} is no Gemini voice: its default is used")
         )
     return warnings
+
+
+def _turns(setup: SessionSetup, settings: GeminiTurnDetection) -> GeminiTurnDetection:
+    """Return how the ends of a turn are found: what the agent says of it, over the provider's settings."""
+    own = setup.turn_detection
+    if own is None:
+        return settings
+    said = {
+        "start_sensitivity": ("threshold", "high" if own.threshold < SENSITIVE_BELOW else "low"),
+        "end_sensitivity": ("eagerness", "high" if own.eagerness == "high" else "low"),
+        "silence_ms": ("silence_ms", max(own.silence_ms, LEAST_SILENCE_MS)),
+    }
+    changed = {key: value for key, (word, value) in said.items() if word in own.model_fields_set}
+    return settings.model_copy(update=changed)
 
 
 def _listening(turns: GeminiTurnDetection) -> types.RealtimeInputConfig:

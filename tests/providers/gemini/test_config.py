@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from google.genai import Client, _common, _live_converters
 
+from config.providers import GeminiTurnDetection
+from config.turns import TurnDetection
 from providers.gemini import build_gemini_session_config
 from providers.types import PCMU, SessionSetup
 from tools.types import AgentToolDefinition
@@ -53,3 +55,25 @@ def test_what_live_does_not_have_is_left_out(token: str) -> None:
 @pytest.mark.parametrize("voice", ["marin", "kore", "", None])
 def test_a_voice_of_another_vendor_is_left_to_the_default(voice: str | None) -> None:
     assert "speechConfig" not in wire(voice=voice)["generationConfig"]
+
+
+@pytest.mark.parametrize(
+    ("own", "expected"),
+    [
+        (None, ("LOW", "LOW", 900)),
+        ({}, ("LOW", "LOW", 900)),
+        ({"threshold": 0.3}, ("HIGH", "LOW", 900)),
+        ({"threshold": 0.7}, ("LOW", "LOW", 900)),
+        ({"eagerness": "high"}, ("LOW", "HIGH", 900)),
+        ({"eagerness": "low", "silence_ms": 400}, ("LOW", "LOW", 400)),
+        ({"silence_ms": 60}, ("LOW", "LOW", 100)),
+    ],
+)
+def test_what_an_agent_says_of_turns_goes_before_the_provider(own: dict | None, expected: tuple) -> None:
+    turns = None if own is None else TurnDetection.model_validate(own)
+    made = SessionSetup("P", "A", (TOOL,), PCMU, turn_detection=turns)
+    config = build_gemini_session_config(made, turn_detection=GeminiTurnDetection(silence_ms=900))
+    found = config.realtime_input_config.automatic_activity_detection
+    assert found.start_of_speech_sensitivity.value == f"START_SENSITIVITY_{expected[0]}"
+    assert found.end_of_speech_sensitivity.value == f"END_SENSITIVITY_{expected[1]}"
+    assert found.silence_duration_ms == expected[2]
