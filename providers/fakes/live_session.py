@@ -190,8 +190,7 @@ class LiveSession:
         for item in self.config.session["input"]:  # the model knows it, and does not begin again
             if item["role"] == "user":
                 self._director.notice(CallerSpoke(barged_in=False))
-            else:
-                self._director.notice(TextArrived(item["content"][0]["text"]))
+            self._director.notice(TextArrived(item["content"][0]["text"]))
         self._detector = detector(self.config.format, script.hearing.vad, script.hearing.timeline)
         self._mouth = Mouth(
             emit=self._outbox.emit,
