@@ -26,6 +26,7 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import core_schema
 
+from config.conversation import DEFAULT_GREETING, Greeting, SilenceSettings
 from config.destinations import destination_fault
 from config.fields import (
     AudioFile,
@@ -135,6 +136,8 @@ class CallLimits(Section):
     """After so long the agent is asked to say goodbye, and the call ends when the caller has heard it."""
     max_cost_usd: Annotated[Amount, Field(gt=0)] | None = None
     """The same once the models have cost so many US dollars, as far as their prices are known."""
+    silence_hangup_s: Annotated[Number, Field(gt=0, le=86_400)] | None = 30.0
+    """A call is ended after so much silence, with a goodbye (see silence); null for never."""
 
 
 def _read_prompt(value: object, info: ValidationInfo) -> object:
@@ -190,8 +193,14 @@ class AgentSettings(Section):
     """The system prompt: text, or {file: PATH} relative to this file."""
     turn_detection: TurnDetection | None = None
     """How the end of a caller's turn is found, where it differs from the provider's settings."""
-    greeting: Text | None = "Greet the caller in one short sentence and ask how you can help."
-    """Instruction for the agent's first words; null lets the caller speak first."""
+    greeting: Greeting | None = Field(
+        default=Greeting(ask=DEFAULT_GREETING), json_schema_extra={"default": DEFAULT_GREETING}
+    )
+    """The first words: an instruction, or say, ask or play; null lets the caller speak first."""
+    reply_within_s: Annotated[Number, Field(ge=1, le=60)] = 6.0
+    """How long an answer may take to its first sound; then the model is asked again, and at last replaced."""
+    silence: SilenceSettings = SilenceSettings()
+    """What is done about a caller who says nothing."""
     tools: Table[Mapping[str, JsonValue]] = Field(default_factory=empty)
     """Tools by name, each a mapping with enabled: true and its settings, see Tools of an agent."""
     max_tool_calls: Annotated[Whole, Field(ge=1, le=1000)] = 6

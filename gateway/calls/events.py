@@ -143,6 +143,41 @@ class RecoveryStepTaken:
 
 
 @dataclass(frozen=True, slots=True)
+class ReplyMissed:
+    """
+    The caller hears nothing where an answer is due, and something is done about it.
+
+    ``fault`` is a word of ``gateway.calls.repair.Fault``, ``waited_ms`` how long the answer had been due, and
+    ``detail`` the provider's word for what went wrong.
+    """
+
+    call_id: str
+    at: float
+    fault: str
+    waited_ms: int
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyHeard:
+    """The caller hears the agent again, ``after_ms`` after :class:`ReplyMissed`."""
+
+    call_id: str
+    at: float
+    fault: str
+    after_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class CallerWasSilent:
+    """Nobody said anything for long; ``act`` is ``nudge`` (the caller is asked) or ``hang_up``."""
+
+    call_id: str
+    at: float
+    act: str
+
+
+@dataclass(frozen=True, slots=True)
 class DtmfHeard:
     call_id: str
     at: float
@@ -275,6 +310,9 @@ CallEvent: TypeAlias = (
     | AgentSaid
     | BargedIn
     | RecoveryStepTaken
+    | ReplyMissed
+    | ReplyHeard
+    | CallerWasSilent
     | DtmfHeard
     | FirstAudio
     | ToolCalled

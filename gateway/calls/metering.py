@@ -8,12 +8,15 @@ from gateway.calls.events import (
     BargedIn,
     CallAnswered,
     CallEnded,
+    CallerWasSilent,
     CallEvent,
     CallStarted,
     CostChanged,
     FirstAudio,
     LimitTold,
     RecoveryStepTaken,
+    ReplyHeard,
+    ReplyMissed,
     ToolAnswered,
     TransferChanged,
 )
@@ -76,6 +79,12 @@ class Meter:
                 metrics.limit_told(event.limit, reached=event.reached)
             case RecoveryStepTaken():
                 metrics.recovery_step(event.step, event.reason, after_ms=event.after_ms)
+            case ReplyMissed():
+                metrics.reply_missed(event.fault)
+            case ReplyHeard():
+                metrics.reply_heard(event.fault, after_s=event.after_ms / 1000)
+            case CallerWasSilent():
+                metrics.caller_was_silent(event.act)
             case TransferChanged(state="confirmed" | "failed"):
                 metrics.transferred(event.method, event.reason or event.state)
             case _:

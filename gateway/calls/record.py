@@ -21,6 +21,7 @@ from gateway.calls.events import (
     CallerSaid,
     CallerSpeech,
     CallerTurn,
+    CallerWasSilent,
     CallEvent,
     CallStarted,
     CostChanged,
@@ -29,6 +30,8 @@ from gateway.calls.events import (
     LimitTold,
     MediaMeasured,
     RecoveryStepTaken,
+    ReplyHeard,
+    ReplyMissed,
     ToolAnswered,
     ToolCalled,
     TransferChanged,
@@ -68,6 +71,8 @@ class CallRecord:
         self._dtmf: list[Entry] = []
         self._recovery: list[Entry] = []
         self._transfer: list[Entry] = []
+        self._missed: list[Entry] = []
+        self._caller_silent: list[Entry] = []
         self._first_audio: list[int] = []
         self._speech_began: float | None = None
         self._spoken: list[tuple[float, float]] = []
@@ -114,6 +119,13 @@ class CallRecord:
                 )
             case RecoveryStepTaken():
                 self._recovery.append(_recovered(event))
+            case ReplyMissed():
+                self._reply_missed(event)
+            case ReplyHeard():
+                if self._missed:
+                    self._missed[-1]["heard_after_ms"] = event.after_ms
+            case CallerWasSilent():
+                self._caller_silent.append({"at": _s(event.at), "act": event.act})
             case DtmfHeard():
                 self._dtmf.append({"at": _s(event.at), "digit": event.digit})
             case LimitTold():
@@ -148,6 +160,17 @@ class CallRecord:
                 )
             case _:
                 pass  # audio, and the start that is known
+
+    def _reply_missed(self, event: ReplyMissed) -> None:
+        self._missed.append(
+            {
+                "at": _s(event.at),
+                "fault": event.fault,
+                "waited_ms": event.waited_ms,
+                "detail": event.detail,
+                "heard_after_ms": None,
+            }
+        )
 
     def _speech(self, event: CallerSpeech) -> None:
         if event.started:
@@ -262,6 +285,8 @@ class CallRecord:
             "barge_ins": list(self._barge_ins),
             "dtmf": list(self._dtmf),
             "recovery": list(self._recovery),
+            "missed_replies": list(self._missed),
+            "caller_silent": list(self._caller_silent),
             "transfer": list(self._transfer),
             "limits": list(self._limits),
             "latency": self._latency(),

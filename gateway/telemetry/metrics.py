@@ -174,6 +174,7 @@ class Metrics:
             "From a model's failure to the next speech of a model.",
             _SETUP_BUCKETS,
         )
+        self._count_silence()
         self._count_media()
         self._dropped = self._counter(
             "trunkline_events_dropped", "Events that a slow listener lost.", "listener"
@@ -204,6 +205,22 @@ class Metrics:
         )
         self._limits = self._counter(
             "trunkline_call_limits", "Calls that came near a limit or reached it.", "limit", "reached"
+        )
+
+    def _count_silence(self) -> None:
+        self._missed = self._counter(
+            "trunkline_missed_replies", "Times that a caller heard nothing where an answer was due.", "fault"
+        )
+        self._heard_again = self._histogram(
+            "trunkline_missed_reply_seconds",
+            "From such a fault to the agent's voice.",
+            _FIRST_AUDIO_BUCKETS,
+            "fault",
+        )
+        self._caller_silent = self._counter(
+            "trunkline_caller_silences",
+            "Times that a silent caller was asked (nudge) or taken leave of (hang_up).",
+            "act",
         )
 
     def _count_media(self) -> None:
@@ -304,6 +321,16 @@ class Metrics:
         self._recovery.labels(step, self._reasons(reason)).inc()
         if after_ms is not None:
             self._speechless.observe(after_ms / 1000)
+    def reply_missed(self, fault: str) -> None:
+        """A caller heard nothing where an answer was due, because of this fault."""
+        self._missed.labels(fault).inc()
+
+    def reply_heard(self, fault: str, *, after_s: float) -> None:
+        """The agent was heard again, so long after the fault was found."""
+        self._heard_again.labels(fault).observe(after_s)
+
+    def caller_was_silent(self, act: str) -> None:
+        self._caller_silent.labels(act).inc()
 
     def rtp_finished(
         self,
