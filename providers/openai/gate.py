@@ -4,7 +4,7 @@ The response gate: when the model may be asked to speak.
 OpenAI runs one response at a time and refuses a second (``conversation_already_has_active_response``).
 It also makes responses by itself when the caller stops speaking. So a request waits here until
 nothing runs, nothing is being cancelled and no answer of the server's own is due; requests that
-wait together become one, and one that the server's own answer satisfies is dropped.
+wait together become one, and one that a response satisfies which saw all that we added is dropped.
 
 Computes only: time comes in as ``now``, messages go out through ``to_send``.
 """
@@ -45,9 +45,11 @@ class Timing:
     """Limits in seconds."""
 
     turn_wait: float = 5.0
-    """From the end of the caller's speech to the server's response; then we ask for one."""
+    """From the end of the caller's speech to the server's response; then we may ask for one."""
+    ignored_wait: float = 3.0
+    """From ``response.create`` to the response, while the server says other things; then it was ignored."""
     create_wait: float = 10.0
-    """From ``response.create`` or ``response.cancel`` to its effect."""
+    """From ``response.create`` or ``response.cancel`` to any word of the server."""
     cancel_wait: float = 2.0
     """From the caller's interruption to the end of the response; then we cancel as well."""
     progress_wait: float = 15.0
@@ -65,8 +67,6 @@ class Request:
     instructions: str | None = None
     tools: bool = True
     audio_only: bool = False
-    nudge: bool = False
-    """Only breaks a silence: dropped when anything else makes the model speak."""
     refusals: int = 0
     not_before: float = 0.0
     hold_until: float = 0.0
@@ -82,7 +82,6 @@ class Request:
             instructions=_joined(self.instructions, other.instructions),
             tools=self.tools and other.tools,
             audio_only=self.audio_only or other.audio_only,
-            nudge=self.nudge and other.nudge,
             refusals=max(self.refusals, other.refusals),
             not_before=max(self.not_before, other.not_before),
             hold_until=min(self.hold_until, other.hold_until),
@@ -120,18 +119,23 @@ class ResponseGate:
         self._cancel_on_creation = False
         self._barged_in = False
         self._unseen: dict[str, None] = {}
+        self._saw_all = False
+        """Whether the response that runs began after everything that we added."""
+        self._sent_at = 0.0
         self._deadlines: dict[Timer, float] = {}
         self._progress_at = 0.0
         self._count = 0
-        self._failed: list[Request] = []
+        self._ignored = False
         self._out: list[CreateResponse | CancelResponse] = []
 
     # Inputs.
 
     def request(self, request: Request, *, now: float) -> None:
-        """Ask for a response as soon as it may be."""
+        """Ask for a response as soon as it may be; the one that runs may be the one that is wanted."""
         held = replace(request, hold_until=now + self._timing.hold)
         self._queued = held if self._queued is None else self._queued.merged(held)
+        if self.state is GateState.ACTIVE and self._saw_all:
+            self._absorb()
         self._advance(now)
 
     def cancel(self, *, now: float) -> None:
@@ -177,7 +181,8 @@ class ResponseGate:
         if response_id in self._over or response_id in self._running:
             return False
         self._running.append(response_id)
-        if self.state is GateState.FREE:
+        self._saw_all = not self._unseen
+        if self._saw_all:
             self._absorb()
         self._barged_in = False
         if self.turn is Turn.DUE:
@@ -190,11 +195,11 @@ class ResponseGate:
             self._run(now)
         return False
 
-    def receive_finished(self, response_id: str, *, completed: bool, now: float) -> Request | None:
-        """Note the end of a response; returns what it was asked with (``None``: by the server)."""
+    def receive_finished(self, response_id: str, *, completed: bool, now: float) -> None:
+        """Note the end of a response."""
         self._progress_at = now
         if response_id in self._over:
-            return None
+            return
         self._over[response_id] = None
         if len(self._over) > _RESPONSES_KEPT:
             del self._over[next(iter(self._over))]
@@ -206,13 +211,12 @@ class ResponseGate:
         elif "" in self._running:
             self._running = []
         if self._running:
-            return None
-        sent, self._sent, self._sent_id = self._sent, None, ""
+            return
+        self._sent, self._sent_id = None, ""
         absorbed, self._absorbed = self._absorbed, None
         self._release()
         if absorbed is not None and not completed:
             self.request(absorbed, now=now)
-        return sent
 
     def receive_active_elsewhere(self, event_id: str, message: str, *, now: float) -> bool:
         """
@@ -228,17 +232,20 @@ class ResponseGate:
         interrupted, self._cancel_on_creation = self._cancel_on_creation, False
         if self.state is GateState.CREATE_PENDING:
             self._run_unseen(message, now)
-        if interrupted or request.nudge:
+        if interrupted:
+            return True
+        if request.plain and self._saw_all and self.state is GateState.ACTIVE and "" not in self._running:
+            self._absorbed = request  # the response that runs is the answer that was asked for
             return True
         if request.refusals:
             return False
         self.request(replace(request, refusals=1), now=now)
         return True
 
-    def receive_refusal(self, event_id: str, *, now: float) -> Request | None:
-        """Take another error about our ``response.create``; returns what it had asked for."""
+    def receive_refusal(self, event_id: str) -> bool:
+        """Take another error about our ``response.create``; ``False`` where nobody waits for it."""
         if not event_id or event_id != self._sent_id or self.state is not GateState.CREATE_PENDING:
-            return None
+            return False
         return self._fail_create()
 
     def receive_nothing_to_cancel(self, *, now: float) -> None:
@@ -257,6 +264,7 @@ class ResponseGate:
     def expect_item(self, key: str) -> None:
         """Note that we added an item which the server has not confirmed."""
         self._unseen[key] = None
+        self._saw_all = False
         if len(self._unseen) > _ITEMS_KEPT:
             del self._unseen[next(iter(self._unseen))]
 
@@ -276,8 +284,6 @@ class ResponseGate:
                     self._owed(now)
                 case Timer.TURN:
                     self.turn = Turn.QUIET
-                    if self.state is GateState.FREE and self._queued is None:
-                        self.request(Request(nudge=True), now=now)
                 case Timer.QUEUE:
                     pass
         self._advance(now)
@@ -291,10 +297,10 @@ class ResponseGate:
         ready, self._out = self._out, []
         return ready
 
-    def failed(self) -> list[Request]:
-        """Take the requests that the server never answered."""
-        failed, self._failed = self._failed, []
-        return failed
+    def take_ignored(self) -> bool:
+        """Say whether the server has ignored a request since the last time."""
+        ignored, self._ignored = self._ignored, False
+        return ignored
 
     @property
     def response_ids(self) -> tuple[str, ...]:
@@ -315,16 +321,16 @@ class ResponseGate:
             self._deadlines[Timer.QUEUE] = wait_until
             return
         self._queued = None
-        self._sent, self._sent_id = request, self._event_id("create")
+        self._sent, self._sent_id, self._sent_at = request, self._event_id("create"), now
         self.state = GateState.CREATE_PENDING
-        self._deadlines[Timer.GATE] = now + self._timing.create_wait
+        self._deadlines[Timer.GATE] = now + self._timing.ignored_wait
         self._out.append(
             CreateResponse(self._sent_id, request.instructions, request.tools, request.audio_only)
         )
 
     def _absorb(self) -> None:
-        """Let the server's own response satisfy what waits, if it saw all that we added."""
-        if self._queued is not None and self._queued.plain and not self._unseen:
+        """Let the response that runs, which saw all that we added, satisfy what waits."""
+        if self._queued is not None and self._queued.plain:
             self._absorbed, self._queued = self._queued, None
 
     def _run(self, now: float) -> None:
@@ -353,11 +359,12 @@ class ResponseGate:
         self._cancel_on_creation = False
         self._deadlines.pop(Timer.GATE, None)
 
-    def _fail_create(self) -> Request | None:
-        request, self._sent, self._sent_id = self._sent, None, ""
+    def _fail_create(self) -> bool:
+        """Give a request up; ``False`` where it was interrupted anyway."""
+        self._sent, self._sent_id = None, ""
         interrupted = self._cancel_on_creation
         self._release()
-        return None if interrupted else request
+        return not interrupted
 
     def _owed(self, now: float) -> None:
         """Deal with a server that does not do its next step."""
@@ -365,10 +372,12 @@ class ResponseGate:
             case GateState.FREE:
                 pass
             case GateState.CREATE_PENDING:
-                if now - self._progress_at >= self._timing.create_wait:
+                if self._progress_at > self._sent_at:
+                    self._ignored = self._fail_create()
+                elif now - self._sent_at >= self._timing.create_wait:
                     self.stalled = True
-                elif (request := self._fail_create()) is not None:
-                    self._failed.append(request)
+                else:
+                    self._deadlines[Timer.GATE] = self._sent_at + self._timing.create_wait
             case GateState.CANCEL_PENDING if self._barged_in:
                 self._barged_in = False
                 self._send_cancel(now)

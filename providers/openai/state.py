@@ -43,7 +43,6 @@ from providers.openai.messages import (
 )
 from providers.openai.usage import UsageMeter
 from providers.types import (
-    NO_ANSWER,
     AgentTranscript,
     AudioDelta,
     AudioDone,
@@ -87,10 +86,8 @@ _ALIVE = "alive"
 class Patience:
     """Limits in seconds for what the conversation itself waits for; the gate has its own."""
 
-    retry: float = 0.25
-    """Before a failed response is asked for again."""
     rate_limit_retry: float = 1.5
-    """The same after a rate limit whose end is not known."""
+    """After a rate limit whose end is not known, before another response is asked for."""
     longest_retry: float = 5.0
     """The same after one whose end is known: nobody waits longer for an answer on the telephone."""
     transcript_wait: float = 10.0
@@ -134,7 +131,10 @@ class Conversation:
         self.meter = UsageMeter()
         self._calls = CallBook()
         self._patience = patience or Patience()
-        self._failures = 0
+        self._text_only = False
+        """Whether the last response had no audio: the next one is told to speak."""
+        self._retry_at = 0.0
+        """When the next response may be asked for, after a rate limit."""
         self._transcribes = transcribes
         self._transcripts: dict[str, str] = {}
         self._settled: dict[str, None] = {}
@@ -164,7 +164,8 @@ class Conversation:
 
     def respond(self, *, instructions: str | None = None, tools: bool = True, now: float) -> None:
         """Ask the model to speak as soon as it may."""
-        self.gate.request(Request(instructions=instructions, tools=tools), now=now)
+        request = Request(instructions, tools, self._text_only, not_before=self._retry_at)
+        self.gate.request(request, now=now)
 
     def add_text(self, text: str, role: str) -> None:
         """Put a text item into the conversation."""
@@ -199,7 +200,7 @@ class Conversation:
         """Count a piece of audio; returns whether the caller may hear it."""
         self.gate.progress(now)
         self.liveness.heard(now)
-        self.spoke = True
+        self.spoke, self._text_only = True, False
         return self.ledger.receive(message.response_id, message.item_id, len(message.audio))
 
     def receive(self, message: ServerMessage, *, now: float) -> None:
@@ -260,8 +261,8 @@ class Conversation:
     def handle_timeout(self, *, now: float) -> None:
         """Fire every timer that is due. Calling early is harmless."""
         self.gate.handle_timeout(now=now)
-        for request in self.gate.failed():
-            self._try_again(request, "response_not_created", now)
+        if self.gate.take_ignored():
+            self._fail("response_not_created")
         if self.liveness.handle_timeout(now):
             self._out.append(AskWhetherAlive(self._id(_ALIVE)))
         if (self.gate.stalled or self.liveness.dead) and self.lost is None:
@@ -303,46 +304,28 @@ class Conversation:
             self._refuse(call, "response_interrupted" if muted else f"response_{message.status.value}")
         if todo:
             self._events.append(ToolCallsRequested(response_id, todo))
+        self._text_only = not muted and not todo and not self.ledger.has_audio(response_id)
+        # What was interrupted was cancelled, even if its last word came before our cancel did.
+        status = ResponseStatus.CANCELLED if muted else message.status
         reason = message.reason or message.error
         self.meter.response(response_id, message.usage)
-        self._events.append(ResponseDone(response_id, message.status, reason))
-        sent = self.gate.receive_finished(response_id, completed=completed, now=now)
+        self._events.append(ResponseDone(response_id, status, reason))
+        self.gate.receive_finished(response_id, completed=completed, now=now)
         if message.error in FATAL:
             self.lost = (message.error, "the provider ends the session")
-        elif not muted and (fault := self._fault(message, bool(todo), bool(refused))):
-            self._try_again(sent or Request(), fault, now, retry_after=message.retry_after)
-        elif completed:
-            self._failures = 0
+        elif message.error in _RATE_LIMITS:
+            self._wait_for_limit(message.retry_after, now)
         self.gate.advance(now=now)
 
-    def _fault(self, message: ResponseFinished, todo: bool, refused: bool) -> str:
-        """Say why the caller hears nothing after this response, or return an empty string."""
-        match message.status:
-            case ResponseStatus.FAILED:
-                return message.error or "response_failed"
-            case ResponseStatus.INCOMPLETE if refused:
-                return message.reason or "response_incomplete"
-            case ResponseStatus.COMPLETED | ResponseStatus.INCOMPLETE:
-                spoke = self.ledger.has_audio(message.response_id)
-                return "" if spoke or todo else "response_without_audio"
-            case ResponseStatus.CANCELLED:
-                return ""
+    def _wait_for_limit(self, retry_after: float | None, now: float) -> None:
+        """Hold the next request back until the limit is over, as far as that is known."""
+        known = max(retry_after or 0.0, self._limited_until - now)
+        wait = min(known, self._patience.longest_retry) if known > 0 else self._patience.rate_limit_retry
+        self._retry_at = now + wait
 
-    def _try_again(
-        self, request: Request, fault: str, now: float, *, retry_after: float | None = None
-    ) -> None:
-        """Ask once more, and the second time tell the call that there is no answer."""
-        if self._failures:
-            self._failures = 0
-            self._warn(NO_ANSWER, f"the model did not answer twice: {fault}")
-            return
-        self._failures = 1
-        wait = self._patience.retry
-        if fault in _RATE_LIMITS:
-            known = max(retry_after or 0.0, self._limited_until - now)
-            wait = min(known, self._patience.longest_retry) if known > 0 else self._patience.rate_limit_retry
-        again = Request(request.instructions, request.tools, audio_only=True, not_before=now + wait)
-        self.gate.request(again, now=now)
+    def _fail(self, reason: str) -> None:
+        """Report a response that was asked for and never began."""
+        self._events.append(ResponseDone("", ResponseStatus.FAILED, reason=reason))
 
     def _receive_error(self, error: ErrorReported, now: float) -> None:
         code = error.code or error.kind
@@ -358,8 +341,8 @@ class Conversation:
                 pass
             case _:
                 self._warn(code, error.message)
-                if (request := self.gate.receive_refusal(error.event_id, now=now)) is not None:
-                    self._try_again(request, code, now)
+                if self.gate.receive_refusal(error.event_id):
+                    self._fail(code)
 
     # Tool calls.
 
