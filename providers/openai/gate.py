@@ -122,6 +122,8 @@ class ResponseGate:
         self._saw_all = False
         """Whether the response that runs began after everything that we added."""
         self._sent_at = 0.0
+        self._spoke_since = False
+        """Whether the server said anything since our request was sent."""
         self._deadlines: dict[Timer, float] = {}
         self._progress_at = 0.0
         self._count = 0
@@ -260,6 +262,7 @@ class ResponseGate:
     def progress(self, now: float) -> None:
         """Note that the server is alive; on the audio path."""
         self._progress_at = now
+        self._spoke_since = True
 
     def expect_item(self, key: str) -> None:
         """Note that we added an item which the server has not confirmed."""
@@ -323,6 +326,7 @@ class ResponseGate:
         self._queued = None
         self._sent, self._sent_id, self._sent_at = request, self._event_id("create"), now
         self.state = GateState.CREATE_PENDING
+        self._spoke_since = False
         self._deadlines[Timer.GATE] = now + self._timing.ignored_wait
         self._out.append(
             CreateResponse(self._sent_id, request.instructions, request.tools, request.audio_only)
@@ -372,7 +376,7 @@ class ResponseGate:
             case GateState.FREE:
                 pass
             case GateState.CREATE_PENDING:
-                if self._progress_at > self._sent_at:
+                if self._spoke_since:
                     self._ignored = self._fail_create()
                 elif now - self._sent_at >= self._timing.create_wait:
                     self.stalled = True

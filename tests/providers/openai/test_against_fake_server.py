@@ -24,7 +24,6 @@ from providers.fakes.script_parser import parse_script
 from providers.fakes.speech import Tone, render, silence
 from providers.openai import OpenAIProvider
 from providers.types import (
-    NO_ANSWER,
     PCM16_16K,
     PCMA,
     PCMU,
@@ -288,28 +287,20 @@ async def test_a_call_that_was_cut_is_answered_by_us_and_never_runs() -> None:
 
 
 @pytest.mark.parametrize("fault", ["failed#1", "failed#1:rate_limit_exceeded", "no_audio#1"])
-async def test_a_response_that_says_nothing_is_repeated(fault: str) -> None:
+async def test_a_response_that_says_nothing_is_told_and_can_be_asked_for_again(fault: str) -> None:
     """Faults 10 and 11."""
     async with talk(
         TALK + '      - {on: {text: ".*"}, say: {tone: 700, ms: 200, text: More}}', fault
     ) as caller:
         await caller.session.respond(instructions="Greet the caller.")
-        await caller.hear_until(ResponseDone, times=2)
+        await caller.hear_until(ResponseDone)
+        await caller.session.respond(instructions="Greet the caller.")
+        await caller.hear_until(AudioDone)
         creates = caller.received("response.create")
         assert len(creates) == 2
-        assert {create["response"]["instructions"] for create in creates} == {"Greet the caller."}
-        assert creates[1]["response"]["output_modalities"] == ["audio"]
+        spoken_anyway = creates[1]["response"].get("output_modalities") == ["audio"]
+        assert spoken_anyway
         assert caller.errors() == []
-
-
-@pytest.mark.parametrize("fault", ["failed", "no_audio"])
-async def test_a_second_failure_tells_the_call_to_say_something_itself(fault: str) -> None:
-    """Faults 10 and 11."""
-    async with talk(faults=fault) as caller:
-        await caller.session.respond()
-        await caller.hear_until(ProviderWarning)
-        assert caller.events[-1].code == NO_ANSWER
-        assert len(caller.received("response.create")) == 2
 
 
 async def test_a_quota_that_is_used_up_ends_the_session() -> None:

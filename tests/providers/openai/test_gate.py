@@ -18,10 +18,9 @@ def sent(gate: ResponseGate) -> list[str]:
     ]
 
 
-def finish(gate: ResponseGate, response_id: str, *, now: float, completed: bool = True) -> Request | None:
-    request = gate.receive_finished(response_id, completed=completed, now=now)
+def finish(gate: ResponseGate, response_id: str, *, now: float, completed: bool = True) -> None:
+    gate.receive_finished(response_id, completed=completed, now=now)
     gate.advance(now=now)
-    return request
 
 
 def test_a_request_is_sent_at_once_when_nothing_runs() -> None:
@@ -37,6 +36,8 @@ def test_requests_during_a_response_become_one_when_it_is_done() -> None:
     """Fault 1: a create while a VAD, tool or greeting response is active is refused."""
     gate = ResponseGate()
     gate.receive_created("resp_1", now=0)
+    gate.expect_item("item_text")
+    gate.receive_item("item_text")
     gate.request(ASKED, now=1)
     gate.request(ASKED, now=2)
     assert sent(gate) == []
@@ -44,6 +45,33 @@ def test_requests_during_a_response_become_one_when_it_is_done() -> None:
     assert sent(gate) == ["create"]
     gate.receive_created("resp_2", now=3)
     finish(gate, "resp_2", now=4)
+    assert sent(gate) == []
+
+
+def test_a_request_without_anything_new_is_satisfied_by_the_response_that_runs() -> None:
+    """A model that thinks for long is asked again by whoever waits, and must not answer twice."""
+    gate = ResponseGate()
+    gate.receive_created("resp_1", now=0)
+    gate.request(ASKED, now=6)
+    finish(gate, "resp_1", now=9)
+    assert sent(gate) == []
+
+
+def test_a_request_is_not_satisfied_by_a_response_that_comes_to_nothing() -> None:
+    gate = ResponseGate()
+    gate.receive_created("resp_1", now=0)
+    gate.request(ASKED, now=6)
+    finish(gate, "resp_1", completed=False, now=9)
+    assert sent(gate) == ["create"]
+
+
+def test_a_second_request_is_satisfied_by_the_response_to_the_first() -> None:
+    gate = ResponseGate()
+    gate.request(ASKED, now=0)
+    gate.request(ASKED, now=2)
+    assert sent(gate) == ["create"]
+    gate.receive_created("resp_1", now=3)
+    finish(gate, "resp_1", now=9)
     assert sent(gate) == []
 
 
@@ -207,10 +235,11 @@ def test_a_request_waits_no_longer_than_the_hold_for_a_caller_who_speaks_on() ->
     assert sent(gate) == ["create"]
 
 
-def test_a_caller_without_an_answer_gets_one_by_request() -> None:
+def test_a_request_for_an_answer_that_the_server_owes_waits_for_it_only_so_long() -> None:
     gate = ResponseGate(Timing(turn_wait=5.0))
     gate.receive_speech_started(now=0)
     gate.receive_speech_stopped(now=1)
+    gate.request(ASKED, now=5.5)
     gate.handle_timeout(now=5.9)
     assert sent(gate) == []
     gate.handle_timeout(now=6.0)
@@ -223,6 +252,7 @@ def test_a_late_answer_makes_that_request_superfluous() -> None:
     gate.receive_speech_started(now=0)
     gate.receive_speech_stopped(now=1)
     gate.handle_timeout(now=6.0)
+    gate.request(ASKED, now=6.0)
     [create] = gate.to_send()
     gate.receive_created("resp_1", now=6.1)
     gate.receive_active_elsewhere(create.event_id, "in progress: resp_1", now=6.2)
@@ -253,6 +283,7 @@ def test_a_refusal_after_the_other_response_was_taken_for_ours_is_understood() -
     gate = ResponseGate()
     gate.request(ASKED, now=0)
     [create] = gate.to_send()
+    gate.expect_item("item_text")
     gate.receive_created("resp_v", now=0.1)
     gate.receive_active_elsewhere(create.event_id, "resp_v", now=0.2)
     finish(gate, "resp_v", now=2)
@@ -294,9 +325,9 @@ def test_another_error_about_a_request_gives_it_back() -> None:
     gate = ResponseGate()
     gate.request(ASKED, now=0)
     [create] = gate.to_send()
-    assert gate.receive_refusal("create-99", now=1) is None
-    assert gate.receive_refusal("", now=1) is None
-    assert gate.receive_refusal(create.event_id, now=1) is not None
+    assert not gate.receive_refusal("create-99")
+    assert not gate.receive_refusal("")
+    assert gate.receive_refusal(create.event_id)
     assert gate.state is GateState.FREE
 
 
@@ -307,7 +338,7 @@ def test_the_end_may_come_before_the_beginning() -> None:
     gate = ResponseGate()
     gate.request(ASKED, now=0)
     gate.to_send()
-    assert finish(gate, "resp_1", now=1) is not None
+    finish(gate, "resp_1", now=1)
     gate.receive_created("resp_1", now=1.1)
     assert gate.state is GateState.FREE
 
@@ -348,13 +379,26 @@ def test_a_server_that_is_silent_after_a_request_has_stalled() -> None:
 
 
 def test_a_request_that_a_live_server_ignores_is_given_back() -> None:
-    gate = ResponseGate(Timing(create_wait=10.0))
+    gate = ResponseGate(Timing(ignored_wait=3.0, create_wait=10.0))
     gate.request(ASKED, now=100)
-    gate.progress(105)
-    gate.handle_timeout(now=110.0)
+    gate.progress(101)
+    assert gate.next_timeout() == 103.0
+    gate.handle_timeout(now=103.0)
     assert not gate.stalled
-    assert len(gate.failed()) == 1
+    assert gate.take_ignored()
+    assert not gate.take_ignored()
     assert gate.state is GateState.FREE
+
+
+def test_a_server_that_says_nothing_at_all_to_a_request_has_stalled() -> None:
+    gate = ResponseGate(Timing(ignored_wait=3.0, create_wait=10.0))
+    gate.progress(99)
+    gate.request(ASKED, now=100)
+    gate.handle_timeout(now=103.0)
+    assert gate.next_timeout() == 110.0
+    gate.handle_timeout(now=110.0)
+    assert gate.stalled
+    assert not gate.take_ignored()
 
 
 def test_a_response_stalls_only_without_any_event() -> None:

@@ -9,12 +9,14 @@ import time
 import pytest
 
 from providers.errors import SessionLost
+from providers.openai.gate import Timing
 from providers.types import (
     AudioDelta,
     AudioDone,
     Interrupted,
     ProviderWarning,
     ResponseDone,
+    ResponseStatus,
     SessionEnding,
     SpeechStarted,
     ToolCallsRequested,
@@ -177,19 +179,15 @@ async def test_text_is_put_into_the_conversation(line) -> None:
     assert (first["item"]["role"], second["item"]["role"]) == ("user", "system")
 
 
-async def test_a_failed_response_is_asked_for_again_after_its_wait(line) -> None:
+async def test_a_request_that_is_ignored_is_told_after_its_wait(line) -> None:
     """Fault 10, with the session's own clock: a timer fires while nothing arrives."""
     server, session = line
-    failed = {"type": "failed", "error": {"type": "server_error", "code": None, "message": "…"}}
-    await server.send(created(), done(status="failed", status_details=failed))
+    session._conversation.gate._timing = Timing(ignored_wait=0.05)
+    await session.respond()
+    await server.receive()
+    await server.send({"type": "rate_limits.updated", "event_id": "event_1", "rate_limits": []})
     [event] = await collect(session, 1)
-    assert event.reason == "server_error"
-    async with asyncio.TaskGroup() as group:
-        waiting = group.create_task(anext(session))
-        create = await server.receive()
-        assert create["response"] == {"output_modalities": ["audio"]}
-        await server.send(created("resp_2"), delta(response_id="resp_2"))
-        assert isinstance(await waiting, AudioDelta)
+    assert (event.status, event.reason) == (ResponseStatus.FAILED, "response_not_created")
 
 
 async def test_cancelling_the_iteration_loses_no_event(line) -> None:

@@ -23,7 +23,6 @@ from providers.openai.messages import (
 )
 from providers.openai.state import FATAL, Conversation, Patience
 from providers.types import (
-    NO_ANSWER,
     AgentTranscript,
     CallerTranscript,
     ProviderWarning,
@@ -45,24 +44,16 @@ from tests.providers.openai.told import (
 
 
 @pytest.mark.report("BR-104")
-@pytest.mark.parametrize(
-    ("error", "after"), [("server_error", 0.25), ("rate_limit_exceeded", 1.5), ("", 0.25)]
-)
-def test_a_failed_response_is_asked_for_again_and_then_reported(error: str, after: float) -> None:
+@pytest.mark.parametrize("error", ["server_error", "rate_limit_exceeded", ""])
+def test_a_failed_response_is_reported_and_whoever_waits_for_it_asks_again(error: str) -> None:
     """Fault 10: the caller hears nothing because nobody looks at the status."""
-    told = Told(patience=Patience(retry=0.25, rate_limit_retry=1.5))
-    told.hear(ResponseCreated("resp_1"), done(FAILED, error=error))
-    assert told.of(CreateResponse) == []
-    assert told.state.next_timeout() == told.now + after
-    told.wait_until(told.now + after)
-    [again] = told.of(CreateResponse)
-    assert again.audio_only
-    told.hear(ResponseCreated("resp_2"), done(FAILED, "resp_2", error=error))
+    told = Told().hear(ResponseCreated("resp_1"), done(FAILED, error=error))
+    [event] = told.of(ResponseDone)
+    assert (event.status, event.reason) == (FAILED, error)
     told.wait_until(told.now + 60)
-    assert len(told.of(CreateResponse)) == 1
-    [warning] = told.of(ProviderWarning)
-    assert warning.code == NO_ANSWER
-    assert (error or "response_failed") in warning.message
+    assert told.of(CreateResponse) == []
+    told.state.respond(now=told.now)
+    assert len(told.take().of(CreateResponse)) == 1
 
 
 @pytest.mark.parametrize(
@@ -97,7 +88,9 @@ def test_a_rate_limit_is_waited_for_as_long_as_it_lasts_but_not_for_ever(before,
         ).encode()
     )
     told.state.receive(failed, now=told.now)
+    told.state.respond(now=told.now)
     told.take()
+    assert told.of(CreateResponse) == []
     assert told.state.next_timeout() == pytest.approx(told.now + after)
     told.wait_until(told.now + after)
     assert len(told.of(CreateResponse)) == 1
@@ -171,19 +164,21 @@ def test_each_turn_has_a_second_try_of_its_own() -> None:
 
 
 @pytest.mark.report("BR-115")
-def test_a_response_without_a_voice_is_asked_for_again_with_the_modality() -> None:
+def test_after_a_response_without_a_voice_the_next_one_is_asked_for_with_the_modality() -> None:
     """Fault 11: completed with text or nothing, and the call is silent."""
     told = Told().hear(ResponseCreated("resp_1"), done())
-    told.wait_until(told.now + 5)
-    [again] = told.of(CreateResponse)
+    told.state.respond(now=told.now)
+    [again] = told.take().of(CreateResponse)
     assert json.loads(wire.encode(again))["response"] == {"output_modalities": ["audio"]}
-    told.hear(ResponseCreated("resp_2"), done(response_id="resp_2"))
-    assert [warning.code for warning in told.of(ProviderWarning)] == [NO_ANSWER]
+    told.hear(*spoken("resp_2", "item_2", 100))
+    told.state.respond(now=told.now)
+    assert not told.take().of(CreateResponse)[-1].audio_only
 
 
 def test_a_response_with_only_tool_calls_is_not_silent() -> None:
     told = Told().hear(ResponseCreated("resp_1"), done(calls=(CALL,)))
-    assert told.wait_until(told.now + 60).of(CreateResponse) == []
+    told.state.respond(now=told.now)
+    assert not told.take().of(CreateResponse)[-1].audio_only
 
 
 @pytest.mark.report("BR-104")
@@ -193,12 +188,6 @@ def test_an_incomplete_response_that_spoke_goes_on_with_the_call() -> None:
     assert told.wait_until(told.now + 60).of(CreateResponse) == []
 
 
-@pytest.mark.parametrize("reason", ["content_filter", "max_output_tokens"])
-def test_an_incomplete_response_without_a_voice_is_asked_for_again(reason: str) -> None:
-    told = Told().hear(ResponseCreated("resp_1"), done(INCOMPLETE, reason=reason))
-    assert len(told.wait_until(told.now + 5).of(CreateResponse)) == 1
-
-
 @pytest.mark.report("BR-104")
 def test_a_response_that_the_callers_turn_cancelled_is_not_asked_for_again() -> None:
     told = Told().hear(ResponseCreated("resp_1"), SpeechBegan(), done(CANCELLED, reason="turn_detected"))
@@ -206,34 +195,37 @@ def test_a_response_that_the_callers_turn_cancelled_is_not_asked_for_again() -> 
     assert told.of(ProviderWarning) == []
 
 
+def test_what_was_interrupted_was_cancelled_even_if_it_ended_by_itself() -> None:
+    told = Told().hear(ResponseCreated("resp_1"))
+    told.state.interrupt("", 0, now=told.now)
+    told.take().hear(done())
+    assert told.of(ResponseDone)[0].status is CANCELLED
+
+
 def test_a_second_try_during_the_callers_turn_is_satisfied_by_it() -> None:
     told = Told().hear(ResponseCreated("resp_1"), done(FAILED, error="server_error"), SpeechBegan())
-    told.wait_until(told.now + 1)
-    told.hear(SpeechEnded(), *spoken("resp_2", "item_2", 100))
+    told.state.respond(now=told.now)
+    told.take().hear(SpeechEnded(), *spoken("resp_2", "item_2", 100))
     assert told.of(CreateResponse) == []
 
 
-def test_a_refused_request_is_asked_again_and_then_reported() -> None:
+def test_a_refused_request_is_reported_like_a_response_that_failed() -> None:
     told = Told()
     told.state.respond(now=0)
     [create] = told.take().sent
     told.hear(ErrorReported("server_error", "", "The server had an error", create.event_id))
-    told.wait_until(told.now + 5)
-    again = told.of(CreateResponse)[-1]
-    told.hear(ErrorReported("server_error", "", "The server had an error", again.event_id))
-    assert told.of(ProviderWarning)[-1].code == NO_ANSWER
-    assert len(told.wait_until(told.now + 60).of(CreateResponse)) == 2
+    assert [(event.status, event.reason) for event in told.of(ResponseDone)] == [(FAILED, "server_error")]
+    assert len(told.wait_until(told.now + 60).of(CreateResponse)) == 1
 
 
-def test_a_request_that_the_server_ignores_is_repeated_and_then_reported() -> None:
-    told = Told(timing=Timing(create_wait=10), patience=Patience(retry=1))
+def test_a_request_that_the_server_ignores_is_reported_like_a_response_that_failed() -> None:
+    told = Told(timing=Timing(ignored_wait=3))
     told.state.respond(now=0)
-    told.take().hear(ItemAdded("item_x")).wait_until(10)
-    assert len(told.of(CreateResponse)) == 1
-    told.wait_until(11).hear(ItemAdded("item_y")).wait_until(21)
-    assert len(told.of(CreateResponse)) == 2
-    assert [warning.code for warning in told.of(ProviderWarning)] == [NO_ANSWER]
+    told.take().hear(ItemAdded("item_x")).wait_until(3)
+    assert [event.reason for event in told.of(ResponseDone)] == ["response_not_created"]
     assert told.state.lost is None
+    told.state.respond(now=told.now)
+    assert len(told.take().of(CreateResponse)) == 2
 
 
 def test_two_refusals_for_an_active_response_are_reported() -> None:
