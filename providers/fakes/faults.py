@@ -54,11 +54,13 @@ FAULTS: dict[str, str] = {
     "keeps_talking": "the model talks on while the caller speaks",
     "early_calls": "the tools are called while the speech before them is still going on",
     "late_pong": "pings are answered only after so many seconds (8)",
+    "ignored": "nothing comes of the request for this response, or of the caller's turn",
+    "hang": "the response stops in the middle of its speech, and its end never comes",
     "rejected": "the turn ends unheard for this reason (RESPONSE_REJECTED)",
     "silent_audio": "the turn's audio has this amplitude (0) instead of speech",
     "die": "the connection ends with this code (1006) in the middle of the turn's speech",
     "thoughts": "a text part with thought: true stands before the turn's audio",
-    "phantom_interrupted": "interrupted at @ though nobody spoke",
+    "phantom_interrupted": "at @ the model stops as if the caller had spoken, though nobody did",
     "no_interrupted": "a barge-in stops the model, but no interrupted says so",
     "freeze": "the model never answers again after an interruption",
     "ignored_text": "the first so many (1) realtime texts get no answer",
@@ -78,7 +80,10 @@ _EVERYWHERE = frozenset({
 })  # fmt: skip
 _COMMON = _EVERYWHERE | {"huge_delta", "late_deltas", "stray_deltas", "transcript"}
 SERVED: Mapping[Service, frozenset[str]] = {
-    Service.OPENAI: _COMMON | {"refuse_update", "failed", "incomplete", "cut_arguments", "rate_limits"},
+    Service.OPENAI: _COMMON | {
+        "refuse_update", "failed", "incomplete", "cut_arguments", "rate_limits", "silent_audio", "freeze",
+        "phantom_interrupted", "ignored", "hang",
+    },
     Service.GEMINI: _COMMON | {
         "late_pong", "rejected", "silent_audio", "die", "thoughts", "phantom_interrupted",
         "no_interrupted", "freeze", "ignored_text", "no_cancellation", "wedge", "no_activity",
@@ -95,7 +100,7 @@ _AT = frozenset({
 })  # fmt: skip
 _RESPONSE = frozenset({
     "failed", "incomplete", "no_audio", "cut_arguments", "slow_arguments", "huge_delta",
-    "late_deltas", "stray_deltas", "rejected", "silent_audio", "die", "thoughts",
+    "late_deltas", "stray_deltas", "rejected", "silent_audio", "die", "thoughts", "ignored", "hang",
     "keeps_talking", "early_calls",
 })  # fmt: skip
 _NUMBERS = {

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
@@ -32,11 +31,13 @@ from providers.fakes.performance import (
     SpeechBegan,
     SpeechEnded,
     SpeechPiece,
+    at_amplitude,
     perform,
 )
 from providers.fakes.pump import Close
 from providers.fakes.script import Pace, Status
 from providers.fakes.speech import silence
+from providers.types import PCM16_24K
 
 PARTS_MS = (40, 100, 60, 80)
 """Lengths of parts in turn, where the script sets none of its own."""
@@ -212,7 +213,7 @@ class Mouth:
             beats = _in_one_part(beats)
         quiet = faults.get("silent_audio", response=number)
         if quiet:
-            beats = _at_amplitude(beats, int(quiet.number))
+            beats = at_amplitude(beats, int(quiet.number), PCM16_24K)
         if faults.get("thoughts", response=number):
             self._think()
         self._die = faults.get("die", response=number)
@@ -388,13 +389,3 @@ def _in_one_part(beats: Iterator[Beat]) -> Iterator[Beat]:
             yield waited, SpeechPiece(audio + silence(missing_ms, wire.OUTPUT), text)
             audio, text, waited = b"", "", 0.0
         yield wait, piece
-
-
-def _at_amplitude(beats: Iterator[Beat], amplitude: int) -> Iterator[Beat]:
-    """Replace speech by samples of this amplitude in turn of sign."""
-    for wait, piece in beats:
-        if isinstance(piece, SpeechPiece):
-            pair = struct.pack("<hh", amplitude, -amplitude)
-            yield wait, SpeechPiece((pair * (len(piece.audio) // 4 + 1))[: len(piece.audio)], piece.text)
-        else:
-            yield wait, piece

@@ -100,6 +100,13 @@ class Ear:
                 )
                 self._commit(now)
 
+    def imagine(self, now: float) -> None:
+        """Tell of speech that nobody has heard and that never ends."""
+        self._outbox.emit(
+            "input_audio_buffer.speech_started", audio_start_ms=self.heard_ms, item_id=self._item_id
+        )
+        self._listener.speech_began(now)
+
     def commit(self, now: float) -> Problem | None:
         """Make a turn of what is in the buffer, because the client says so."""
         if self._buffered < _COMMIT_MIN_MS * self._config.input.bytes_per_ms:

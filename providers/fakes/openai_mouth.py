@@ -17,7 +17,15 @@ from providers.fakes.openai_outbox import Outbox
 from providers.fakes.openai_response import COMPLETED, Ending, ResponseRun, cancelled, failed, incomplete
 from providers.fakes.openai_shapes import Problem
 from providers.fakes.openai_wire import Ids, Json, JsonView
-from providers.fakes.performance import ArgumentsPiece, Beat, SpeechEnded, SpeechPiece, perform
+from providers.fakes.performance import (
+    ArgumentsPiece,
+    Beat,
+    SpeechEnded,
+    SpeechPiece,
+    at_amplitude,
+    perform,
+    without_end,
+)
 from providers.fakes.script import Pace, Status
 from providers.fakes.speech import silence
 from providers.types import AudioFormat
@@ -67,6 +75,8 @@ class Mouth:
         self._asides: list[ResponseRun] = []
         self.count = 0
         self.spoken = False
+        self.frozen = False
+        """The model answers nothing any more."""
         self.playing_until = 0.0
         """When a client that plays at once has played everything."""
 
@@ -89,6 +99,9 @@ class Mouth:
             return Problem(
                 "invalid_value", "Supported values are: 'auto' and 'none'.", "response.conversation"
             )
+        if self.frozen or self._faults.get("ignored", response=self.count + 1):
+            self.count += 1
+            return None
         if self._active is not None and not aside:
             message = (
                 f"Conversation already has an active response in progress: {self._active.id}. "
@@ -165,6 +178,10 @@ class Mouth:
         beats = perform(reaction, fmt, self._pace, arguments_for=slow.number if slow else 0.0)
         if self._faults.get("huge_delta", response=number):
             beats = _in_one_delta(beats, fmt)
+        if quiet := self._faults.get("silent_audio", response=number):
+            beats = at_amplitude(beats, int(quiet.number), fmt)
+        if self._faults.get("hang", response=number):
+            beats = without_end(beats)
         cut = self._faults.get("incomplete", response=number)
         if cut:
             whole = list(beats)
@@ -192,6 +209,8 @@ class Mouth:
 
     def interrupt(self, now: float) -> None:
         """Stop the active response because the caller speaks."""
+        if (self.active or now < self.playing_until) and self._faults.get("freeze"):
+            self.frozen = True
         self.playing_until = now
         if self._active is not None:
             self._active.stop(cancelled("turn_detected"))

@@ -325,6 +325,8 @@ class RealtimeSession:
                 self._expire()
             case "error":
                 self._outbox.refuse(Problem(fault.setting, wire.error_message(fault.setting)), None)
+            case "phantom_interrupted":
+                self._ear.imagine(self._outbox.now)
             case "unknown_event":
                 # Past the check of --validate: that is the point of it.
                 self._outbox.emit_raw(

@@ -13,7 +13,10 @@ from functools import lru_cache
 from itertools import cycle
 from typing import TypeAlias
 
+import numpy as np
+
 from providers.fakes.director import Reaction
+from providers.fakes.g711 import encode
 from providers.fakes.script import Call, Pace, Say
 from providers.fakes.speech import render
 from providers.types import AudioFormat
@@ -99,6 +102,30 @@ def _speech(say: Say, fmt: AudioFormat, pace: Pace) -> Iterator[Beat]:
         yield wait, SpeechPiece(audio[start_ms * fmt.bytes_per_ms : end], text)
         wait = (end_ms - start_ms) / 1000 / pace.speed
     yield 0.0, SpeechEnded()
+
+
+NEVER_S = 1e6
+"""A wait that no test outlives."""
+
+
+def at_amplitude(beats: Iterator[Beat], amplitude: int, fmt: AudioFormat) -> Iterator[Beat]:
+    """Replace speech by samples of this amplitude in turn of sign."""
+    for wait, piece in beats:
+        if isinstance(piece, SpeechPiece):
+            pair = encode(np.array([amplitude, -amplitude], np.int16), fmt.encoding)
+            size = len(piece.audio)
+            yield wait, SpeechPiece((pair * (size // len(pair) + 1))[:size], piece.text)
+        else:
+            yield wait, piece
+
+
+def without_end(beats: Iterator[Beat]) -> Iterator[Beat]:
+    """Stop in the middle of the speech, for ever."""
+    whole = list(beats)
+    pieces = [index for index, (_, piece) in enumerate(whole) if isinstance(piece, SpeechPiece)]
+    middle = pieces[len(pieces) // 2] if pieces else 0
+    yield from whole[:middle]
+    yield from ((NEVER_S + wait, piece) for wait, piece in whole[middle:])
 
 
 def _call(call: Call, arguments_for: float) -> Iterator[Beat]:

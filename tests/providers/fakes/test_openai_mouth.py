@@ -4,6 +4,7 @@ import base64
 
 import pytest
 
+from providers.fakes.g711 import decode
 from providers.fakes.speech import Tone, render, silence
 from providers.types import PCM16_24K, PCMA, PCMU
 
@@ -292,3 +293,55 @@ def test_a_voice_that_does_not_exist_is_refused_for_a_response_too(dial):
     line = dial()
     line.send("response.create", response={"audio": {"output": {"voice": "robot"}}})
     assert line.error()["param"] == "response.audio.output.voice"
+
+
+def test_silent_audio_has_the_length_of_the_speech_and_nothing_to_hear(dial):
+    line = dial(faults="silent_audio:2#1")
+    line.send("response.create")
+    line.run(3)
+    audio = b"".join(base64.b64decode(delta["delta"]) for delta in line.all("response.output_audio.delta"))
+    assert len(audio) == len(render(Tone(440, 1000), PCMU))
+    assert abs(decode(audio, "pcmu").astype(int)).max() <= 8
+    assert line.last("response.done")["response"]["status"] == "completed"
+
+
+def test_a_response_that_hangs_speaks_half_and_never_ends_until_it_is_cancelled(dial):
+    line = dial(faults="hang#1")
+    line.send("response.create")
+    line.run(60)
+    assert len(line.all("response.output_audio.delta")) > 0
+    assert line.all("response.done") == []
+    line.send("response.cancel")
+    assert line.last("response.done")["response"]["status"] == "cancelled"
+
+
+def test_an_ignored_request_is_answered_by_nothing_and_the_next_one_as_usual(dial):
+    line = dial(faults="ignored#1")
+    line.send("response.create")
+    line.run(30)
+    assert line.all("response.created") == []
+    line.send("response.create")
+    line.run(3)
+    assert line.last("response.done")["response"]["output"][0]["status"] == "completed"
+
+
+def test_a_model_that_freezes_answers_nothing_after_an_interruption(dial):
+    line = dial(faults="freeze")
+    line.send("response.create")
+    line.run(0.2)
+    line.speak(400)
+    line.run(3)
+    assert len(line.all("input_audio_buffer.speech_stopped")) == 1
+    line.send("response.create")
+    line.speak(400)
+    line.run(30)
+    assert len(line.all("response.created")) == 1
+
+
+def test_a_phantom_interruption_stops_the_model_though_nobody_spoke(dial):
+    line = dial(faults="phantom_interrupted@0.1")
+    line.send("response.create")
+    line.run(5)
+    assert len(line.all("input_audio_buffer.speech_started")) == 1
+    assert line.all("input_audio_buffer.speech_stopped") == []
+    assert line.last("response.done")["response"]["status"] == "cancelled"

@@ -144,25 +144,6 @@ def test_an_idle_caller_is_no_turn_that_has_words() -> None:
     assert told.of(CallerTranscript) == []
 
 
-def test_the_second_try_asks_for_the_same() -> None:
-    told = Told()
-    told.state.respond(instructions="Say goodbye.", tools=False, now=0)
-    told.take().hear(ResponseCreated("resp_1"), done(FAILED, error="server_error"))
-    told.wait_until(told.now + 5)
-    again = told.of(CreateResponse)[-1]
-    assert (again.instructions, again.tools) == ("Say goodbye.", False)
-
-
-def test_each_turn_has_a_second_try_of_its_own() -> None:
-    told = Told()
-    for n in range(3):
-        told.hear(ResponseCreated(f"resp_{n}a"), done(FAILED, f"resp_{n}a", error="server_error"))
-        told.wait_until(told.now + 5)
-        told.hear(*spoken(f"resp_{n}b", f"item_{n}", 100))
-    assert len(told.of(CreateResponse)) == 3
-    assert told.of(ProviderWarning) == []
-
-
 @pytest.mark.report("BR-115")
 def test_after_a_response_without_a_voice_the_next_one_is_asked_for_with_the_modality() -> None:
     """Fault 11: completed with text or nothing, and the call is silent."""
