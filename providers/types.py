@@ -259,7 +259,7 @@ class ResponseDone:
 
 
 NO_ANSWER = "no_answer"
-"""The code of the warning that the model did not answer, though it was asked again."""
+"""The code of the warning that no answer will come, where no response says so (:class:`ResponseDone`)."""
 
 
 CONNECTION_LOST = "connection_lost"
@@ -271,7 +271,7 @@ class ProviderWarning:
     """
     Something went wrong that does not end the session.
 
-    With the code :data:`NO_ANSWER` the caller hears nothing unless the call says something.
+    With the code :data:`NO_ANSWER` the caller hears nothing unless the call does something.
     """
 
     code: str

@@ -20,18 +20,22 @@ from gateway.calls.budget import Budget
 from gateway.calls.conversation import Conversation, Goodbye
 from gateway.calls.dtmf import DtmfCollector
 from gateway.calls.ending import Ending, OwnEnd
+from gateway.calls.greeter import Greeter
+from gateway.calls.greeting import Greeting
 from gateway.calls.limits import GoodbyeMissing, Limit, LimitEvent, LimitNear, LimitReached
 from gateway.calls.model import LiveModel
 from gateway.calls.opening import Opener, OpenSession
-from gateway.calls.recovery import Recovery, Rung, Situation
+from gateway.calls.recovery import Recovery, Situation
 from gateway.calls.report import Report
 from gateway.calls.rounds import ToolRounds
+from gateway.calls.vigil import Vigil
 from gateway.calls.voice import AgentVoice
 from gateway.legs.base import (
     CallLeg,
     Cleared,
     DtmfReceived,
     HangupCause,
+    HoldChanged,
     HoldExpired,
     HungUp,
     MediaLost,
@@ -42,7 +46,6 @@ from providers.base import ProviderSession
 from providers.errors import SessionLost
 from providers.types import (
     CONNECTION_LOST,
-    NO_ANSWER,
     AgentTranscript,
     AudioDelta,
     AudioDone,
@@ -77,7 +80,7 @@ class BridgeSettings:
     What an agent's configuration says about its conversations. Recordings are in the line's format.
 
     Args:
-        greeting: How the model shall open the call; ``None`` lets the caller speak first.
+        greeting: How the call begins; ``None`` lets the caller speak first.
         recovery: What is done when a session is lost.
         moment: Bridges the pause meanwhile.
         apology: For a call that cannot go on.
@@ -85,7 +88,7 @@ class BridgeSettings:
         connecting: Said before that transfer.
     """
 
-    greeting: str | None
+    greeting: Greeting | None
     recovery: AgentRecovery
     moment: bytes
     apology: bytes
@@ -105,6 +108,7 @@ class Bridge:
         talk: The state that both directions share.
         ending: Carries out the terminal action.
         budget: Says when the call has lasted or cost enough.
+        vigil: Says when nobody is heard; it is told of each frame that is sent by who owns it.
         report: Takes the call's events; never blocks.
         clock: Seconds, monotonic.
     """
@@ -119,6 +123,7 @@ class Bridge:
         talk: Conversation,
         ending: Ending,
         budget: Budget,
+        vigil: Vigil,
         settings: BridgeSettings,
         report: Report,
         clock: Callable[[], float],
@@ -131,6 +136,7 @@ class Bridge:
         self._talk = talk
         self._ending = ending
         self._budget = budget
+        self._vigil = vigil
         self._settings = settings
         self._report = report
         self._clock = clock
@@ -153,6 +159,8 @@ class Bridge:
             report=report,
             clock=clock,
         )
+        self._greeter = Greeter(settings.greeting, model, self._voice, talk, vigil, clock)
+        model.asked = vigil.reply_due
         self._limit = Limit.DURATION
         """Why the agent was asked to say goodbye, once it was."""
         ending.speaks_with(self)
@@ -173,11 +181,11 @@ class Bridge:
                 group.create_task(self._lost_media(), name=f"{name} media"),
                 group.create_task(self.recovery.run(), name=f"{name} recovery"),
                 group.create_task(self._budget.run(self._obey), name=f"{name} budget"),
+                group.create_task(self._vigil.run(self, self.recovery), name=f"{name} vigil"),
+                group.create_task(self._greeter.greet(), name=f"{name} greeting"),
             ]
             self._follow(self._model.session)
             ending = group.create_task(self._end(), name=f"{name} ending")
-            if self._settings.greeting is not None:
-                await self._model.respond(instructions=self._settings.greeting)
             await self._over.wait()
             if self._running:
                 await asyncio.wait(self._running, timeout=TOOL_GRACE_S)
@@ -198,16 +206,19 @@ class Bridge:
 
     async def _caller_to_model(self) -> None:
         hear, ending, report = self._model.hear, self._ending, self._report
+        listen, floor = self._vigil.line_brought, self._greeter.floor
         async for frame in self._leg.frames():
             report.caller_audio(frame.audio)
+            listen(frame.audio)
             if not ending.redirecting:
-                await hear(frame.audio)
+                await hear(floor.take(frame.audio))
 
     async def _line_events(self) -> None:
         async for event in self._leg.events():
             match event:
                 case DtmfReceived():
                     self._report(ev.DtmfHeard, event.digit)
+                    self._vigil.caller_active()
                     if self._digits.add(event.digit, now=self._clock()):
                         self._start(self._send_digits(), "digits")
                 case MediaLost():
@@ -226,8 +237,10 @@ class Bridge:
                         self._hung_up = event
                     self._ending.line_gone()
                     self._over.set()
+                case HoldChanged():
+                    self._vigil.held(held=event.held)  # the leg itself stops and starts the media
                 case _:
-                    pass  # hold: the leg itself stops and starts the media
+                    pass  # ringing is over
 
     async def _lost_media(self) -> None:
         """Hang up on a line that brings no packets; but a trunk that transfers may send none meanwhile."""
@@ -243,6 +256,7 @@ class Bridge:
         """Wait until the caller stops pressing keys, then tell the model once."""
         while (after := self._digits.due(now=self._clock())) > 0:  # noqa: ASYNC110 - each key moves the moment
             await asyncio.sleep(after)
+        await self._greeter.over.wait()
         digits = self._digits.take()
         if self._talk.policy.pending is None:
             self._talk.caller_paused(now=self._clock())
@@ -287,8 +301,10 @@ class Bridge:
         if latency is not None:
             self._report(ev.FirstAudio, round(latency * 1000))
         self._voice.play(event.item_id, event.audio)
+        self._vigil.audio_came(len(event.audio) / self._talk.bytes_per_ms)
 
     async def _handle(self, event: ProviderEvent) -> None:
+        self._vigil.happened(event)
         match event:
             case AudioDone():
                 self._voice.finish(event.item_id)
@@ -302,8 +318,10 @@ class Bridge:
                 self._talk.caller_paused(now=self._clock())
                 self._ending.caller_paused()
                 self._report(ev.CallerSpeech, started=False)
-            case Interrupted():
+            case Interrupted() if self._greeter.over.is_set():
                 await self._barge_in()
+                if not self.ends:
+                    self._vigil.interrupted()
             case CallerTranscript():
                 if event.final:
                     self._report(ev.CallerSaid, event.item_id, event.text, self._voice.party, event.partial)
@@ -313,29 +331,34 @@ class Bridge:
                 self._talk.text(event.item_id, event.text, final=event.final, now=self._clock())
             case ToolCallsRequested():
                 if not self._over.is_set():  # nothing is begun for a caller who has hung up
-                    self._start(self._rounds.answer(event, over=self._over), "tools")
+                    self._vigil.tools_began()
+                    self._start(self._use_tools(event), "tools")
             case ResponseDone():
                 self._response_done(event)
             case ProviderWarning():
                 log.warning("provider.warning", code=event.code, message=event.message)
-                if event.code == NO_ANSWER:  # the session has asked again by itself
-                    self.recovery.request(NO_ANSWER, at_least=Rung.FAIL_OVER)
-                elif event.code == CONNECTION_LOST:
+                if event.code == CONNECTION_LOST:
                     self.recovery.doubt()
             case SessionEnding():
                 log.info("provider.session_ending", after_s=event.after)
                 self.recovery.session_ending(event.after)
-            case ToolCallsCancelled() | AudioDelta():
+            case ToolCallsCancelled() | AudioDelta() | Interrupted():
                 pass  # begun tools finish, their answers are ignored by the session; audio has its own way
 
     async def _barge_in(self) -> None:
         """Stop what is playing and tell the model how much of it was heard."""
         if self._talk.policy.silent:
             return  # the farewell or the announcement is always heard to its end
-        cleared, unfinished = self._voice.silence()
-        await self._interrupt(cleared, unfinished=unfinished)
+        cleared = await self.drop()
+        await self._greeter.cut(cleared)
         if cleared.dropped_ms > 0:
             self._report(ev.BargedIn, cleared.item_id, cleared.heard_ms, cleared.dropped_ms)
+
+    async def _use_tools(self, event: ToolCallsRequested) -> None:
+        try:
+            await self._rounds.answer(event, over=self._over)
+        finally:
+            self._vigil.tools_ended()
 
     async def _interrupt(self, cleared: Cleared, *, unfinished: bool) -> None:
         if cleared.dropped_ms > 0 or unfinished:
@@ -357,6 +380,28 @@ class Bridge:
             case Goodbye.NOT_YET:
                 pass
 
+    # Who watches for silence (gateway.calls.vigil.Watched).
+
+    @property
+    def ends(self) -> bool:
+        return self._talk.policy.pending is not None or self._over.is_set()
+
+    @property
+    def greets(self) -> bool:
+        return not self._greeter.over.is_set()
+
+    async def drop(self) -> Cleared:
+        cleared, unfinished = self._voice.silence()
+        self._vigil.cleared()
+        await self._interrupt(cleared, unfinished=unfinished)
+        return cleared
+
+    async def ask(self, instructions: str) -> None:
+        await self._model.respond(instructions=instructions, tools=False)
+
+    def take_leave(self, reason: str) -> None:
+        self._ending.end(OwnEnd(reason))
+
     # From one session to the next (gateway.calls.recovery.Stage).
 
     def situation(self) -> Situation:
@@ -371,6 +416,7 @@ class Bridge:
         )
 
     def break_off(self) -> bool:
+        self._vigil.session_lost()
         return self._voice.break_off(now=self._clock())
 
     async def go_on_with(self, opened: OpenSession, told: int) -> None:
@@ -380,11 +426,13 @@ class Bridge:
         self._talk.take_over(self._model.output.bytes_per_ms)
         self._ending.caller_paused()
         self._voice.speak_in(self._model.output)
+        self._vigil.session_began(opened.session.capabilities)
         self._follow(opened.session)
 
     def fill(self, recording: bytes, item_id: str) -> None:
         self._voice.line.play(recording, item_id=item_id)
         self._voice.line.finish(item_id)
+        self._vigil.played(len(recording) / self._voice.line.format.bytes_per_ms)
 
     async def give_up(self, reason: str) -> None:
         if self._running:  # perhaps one of them ends the call as it was meant to end

@@ -27,16 +27,20 @@ from gateway.calls.conversation import Conversation
 from gateway.calls.cost import Account, dollars
 from gateway.calls.ending import Ending
 from gateway.calls.facts import other_spellings
+from gateway.calls.greeting import Greeting, instructions, say_exactly
 from gateway.calls.limits import Allowed
 from gateway.calls.model import LiveModel
 from gateway.calls.opening import Opened, Opener, Unavailable, open_session
 from gateway.calls.plan import Plan
 from gateway.calls.prompts import PromptError, Prompts
+from gateway.calls.repair import Patience
 from gateway.calls.report import Report
 from gateway.calls.rounds import ToolRounds
+from gateway.calls.silence import SilenceLimits
 from gateway.calls.state import CallState, State
 from gateway.calls.transfers import Outcome, TransferPlan, Transfers
 from gateway.calls.unavailable import turn_away
+from gateway.calls.vigil import Vigil, VigilSettings
 from gateway.dialogue.policy import CallPolicy
 from gateway.legs.base import CallLeg, Dialler, HangupCause, HungUp, LegGone
 from gateway.media.tones import WAITING, tone
@@ -100,6 +104,7 @@ class Call:
             self._report,
             services.clock,
         )
+        self._vigil: Vigil | None = None
 
     async def stop(self, reason: str, cause: HangupCause) -> None:
         """End the call from outside; ``reason`` is what the record says."""
@@ -139,7 +144,7 @@ class Call:
                 log.info("call.ended", reason=reason, by=by, seconds=seconds, cost_usd=dollars(bill.total))
 
     async def _serve(self) -> tuple[str, str]:
-        self._leg.listen_to_sent(self._report.agent_audio)
+        self._leg.listen_to_sent(self._frame_sent)
         self._state.enter(State.CONNECTING)
         services = self._services
         try:
@@ -232,6 +237,13 @@ class Call:
         self._report(ev.CallAnswered, first.provider)
         log.info("call.answered", provider=first.provider, setup_ms=round(self._report.at * 1000))
         model = LiveModel(first, opened.setup, History())
+        self._vigil = Vigil(
+            self._vigil_settings(),
+            self._leg.format,
+            first.session.capabilities,
+            self._report,
+            self._services.clock,
+        )
         talk = Conversation(self._policy, self._plan.agent.max_tool_calls, model.output.bytes_per_ms)
         ending = Ending(
             leg=self._leg,
@@ -253,6 +265,7 @@ class Call:
             talk=talk,
             ending=ending,
             budget=self._budget,
+            vigil=self._vigil,
             settings=settings,
             report=self._report,
             clock=self._services.clock,
@@ -263,7 +276,7 @@ class Call:
         agent = self._plan.agent
         language = agent.language
         return BridgeSettings(
-            greeting=agent.greeting,
+            greeting=await self._greeting(),
             recovery=agent.recovery,
             moment=await self._recording(agent.recovery.moment or shipped_prompt("moment", language)),
             apology=await self._recording(agent.apology or shipped_prompt("apology", language)),
@@ -272,6 +285,35 @@ class Call:
                 agent.recovery.connecting or shipped_prompt("connecting", language)
             ),
         )
+
+    async def _greeting(self) -> Greeting | None:
+        settings = self._plan.agent.greeting
+        if settings is None:
+            return None
+        recording = b"" if settings.play is None else await self._recording(settings.play)
+        # Where a recording cannot be read, which is told, the agent says its words.
+        asked = instructions(settings) or say_exactly(settings.text or "")
+        return Greeting(
+            instructions=asked,
+            recording=recording,
+            text=settings.text or "",
+            interruptible=settings.interruptible,
+        )
+
+    def _vigil_settings(self) -> VigilSettings:
+        agent = self._plan.agent
+        silence = agent.silence
+        return VigilSettings(
+            patience=Patience(reply=agent.reply_within_s),
+            silence=SilenceLimits(silence.nudge_after_s, silence.nudges, agent.limits.silence_hangup_s),
+            nudge=silence.nudge,
+            farewell=silence.farewell,
+        )
+
+    def _frame_sent(self, frame: bytes) -> None:
+        self._report.agent_audio(frame)
+        if self._vigil is not None:
+            self._vigil.frame_sent(frame)
 
     async def _hold(self) -> bytes:
         """Return what a caller hears who waits for a colleague's decision."""

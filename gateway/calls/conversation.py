@@ -115,6 +115,10 @@ class Conversation:
         self._answering, self._audio_at = True, now
         return True
 
+    def say(self, item_id: str, text: str, ms: float, *, now: float) -> None:
+        """Count a recording that is played in the place of model audio."""
+        self.items[item_id] = Item(item_id, now, ms, text, complete=True)
+
     def response_latency(self, *, now: float) -> float | None:
         """Seconds from the caller's pause to the first audio after it; ``None`` for all later audio."""
         if self._paused_at is None:

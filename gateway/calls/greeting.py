@@ -45,9 +45,12 @@ class Greeting:
 
 def instructions(settings: GreetingSettings) -> str | None:
     """Return what the model is asked for; ``None`` where it has nothing to say itself."""
-    if settings.say is not None:
-        return f"Say exactly these words, all of them and nothing else: {settings.say}"
-    return settings.ask
+    return settings.ask if settings.say is None else say_exactly(settings.say)
+
+
+def say_exactly(words: str) -> str:
+    """Return the instruction to say fixed words."""
+    return f"Say exactly these words, all of them and nothing else: {words}"
 
 
 def said_before(settings: GreetingSettings | None) -> tuple[HistoryItem, ...]:

@@ -11,6 +11,7 @@ Item and call ids of later sessions get a prefix, because each vendor begins to 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from gateway.calls.opening import OpenSession
@@ -65,6 +66,8 @@ class LiveModel:
         self.suspended = False
         """Whether there is no session: what is for it is kept."""
         self.wanted: Wanted | None = None
+        self.asked: Callable[[], None] = _nobody
+        """Told of each request to speak."""
         self._opened = opened
         self._session = opened.session
         self._setup = setup
@@ -126,6 +129,7 @@ class LiveModel:
 
     async def respond(self, *, instructions: str | None = None, tools: bool = True) -> None:
         self.wanted = Wanted(instructions, tools)
+        self.asked()
         if not self.suspended:
             await self._session.respond(instructions=instructions, tools=tools)
 
@@ -255,6 +259,10 @@ class LiveModel:
 
     def _theirs(self, ours: str) -> str:
         return ours.removeprefix(self._prefix)
+
+
+def _nobody() -> None:
+    pass
 
 
 def _late_result(tool: str, output: str, arguments: str = "") -> str:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 import structlog
 
 from gateway.calls.facts import with_facts
+from gateway.calls.greeting import said_before
 from gateway.calls.plan import Plan
 from providers.base import Provider, ProviderSession
 from providers.errors import ProviderError
@@ -202,6 +203,7 @@ async def open_session(
         line=line,
         language=plan.agent.language,
         turn_detection=plan.agent.turn_detection,
+        history=said_before(plan.agent.greeting),
     )
     limit_s = plan.agent.recovery.open_s
     failures: list[str] = []

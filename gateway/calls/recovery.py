@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import IntEnum, StrEnum
+from enum import StrEnum
 from typing import Protocol
 
 import structlog
@@ -24,6 +24,7 @@ from config.recovery import AgentRecovery
 from gateway.calls import events as ev
 from gateway.calls.model import LiveModel, Wanted
 from gateway.calls.opening import Opener, OpenSession
+from gateway.calls.repair import Fault, Rung
 from gateway.calls.report import Report
 from providers.errors import ProviderError, SessionLost
 
@@ -54,15 +55,8 @@ ANSWER = (
     "greet again."
 )
 AGAIN = "The caller has heard nothing of your last answer. Give it again, now."
-
-
-class Rung(IntEnum):
-    """How far a request goes."""
-
-    NUDGE = 0
-    RECREATE = 1
-    FAIL_OVER = 2
-    GIVE_UP = 3
+PART_HEARD = frozenset({Fault.BROKEN_OFF, Fault.INCOMPLETE})
+"""Reasons of a request that comes in the middle of an answer."""
 
 
 class Step(StrEnum):
@@ -269,9 +263,10 @@ class Recovery:
                 await model.respond(instructions=wanted.instructions, tools=wanted.tools)
             case Rung.RECREATE:
                 self._tell(Step.RECREATED, reason)
+                wanted = model.wanted or Wanted(None, tools=True)
                 await model.interrupt(item_id="", heard_ms=0)
-                await model.session.send_text(AGAIN, role="system")
-                await model.respond()
+                await model.session.send_text(CONTINUE if reason in PART_HEARD else AGAIN, role="system")
+                await model.respond(instructions=wanted.instructions, tools=wanted.tools)
             case Rung.FAIL_OVER:
                 self._opener.lost(model.provider, reason)
                 await self._swap(reason, final=False, again=False)

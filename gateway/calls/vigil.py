@@ -19,14 +19,16 @@ from gateway.calls.repair import Ask, Detected, Fault, Patience, Repaired, Rung,
 from gateway.calls.report import Report
 from gateway.calls.silence import Act, CallerSilence, SilenceLimits
 from gateway.calls.watchdog import Watchdog
+from gateway.legs.base import Cleared
 from gateway.media.level import ear
 from providers.types import (
+    NO_ANSWER,
     AudioDone,
     AudioFormat,
     CallerTranscript,
     Capabilities,
-    Interrupted,
     ProviderEvent,
+    ProviderWarning,
     ResponseDone,
     SpeechStarted,
     SpeechStopped,
@@ -67,7 +69,7 @@ class Watched(Protocol):
         """Whether the caller is made to listen."""
         ...
 
-    async def drop(self) -> None:
+    async def drop(self) -> Cleared:
         """Drop what is queued, and tell the model how much was heard."""
         ...
 
@@ -127,9 +129,10 @@ class Vigil:
 
     def frame_sent(self, frame: bytes) -> None:
         """Take a frame that was really sent to the caller."""
-        if self._watched is None or self._watched.ends:
-            return
         dog = self._dog
+        if self._ends:
+            dog.forget()
+            return
         audible = self._is_audible(frame)
         dog.audio_left(len(frame) / self._bytes_per_ms, audible=audible, now=self._clock())
         if dog.has_steps:
@@ -147,6 +150,8 @@ class Vigil:
 
     def audio_came(self, ms: float) -> None:
         """Take note of model audio that was queued for the caller."""
+        if self._ends:
+            return
         now = self._clock()
         self._dog.audio_came(ms, now=now)
         if self._armed > now + _SOON_S:
@@ -162,8 +167,6 @@ class Vigil:
             case SpeechStopped():
                 dog.caller_stopped(now=now)
                 self.caller_active()
-            case Interrupted():
-                dog.interrupted(now=now)
             case CallerTranscript() if event.text:
                 dog.caller_said(now=now)
                 self.caller_active()
@@ -172,8 +175,15 @@ class Vigil:
             case ResponseDone():
                 if not self._ends:
                     dog.response_done(event.status, event.reason, now=now)
+            case ProviderWarning(code=code) if code == NO_ANSWER and not self._ends:
+                dog.no_answer(event.message, now=now)
             case _:
                 return  # what the agent's words are is not for us
+        self._settle()
+
+    def interrupted(self) -> None:
+        """Note that the session stopped the agent, because of the caller or not."""
+        self._dog.interrupted(now=self._clock())
         self._settle()
 
     def caller_active(self) -> None:
@@ -219,9 +229,18 @@ class Vigil:
         self._dog.session_began(capabilities.turn_model, now=self._clock())
         self._settle()
 
+    def look(self) -> None:
+        """Look at the clock now, whatever was thought to be due."""
+        self._wake.set()
+
+    @property
+    def agent_busy(self) -> bool:
+        """Whether the agent speaks or is about to, or works for the caller."""
+        return self._dog.agent_busy
+
     @property
     def _ends(self) -> bool:
-        return self._watched is not None and self._watched.ends
+        return self._watched is None or self._watched.ends
 
     def _settle(self) -> None:
         """Wake up earlier where something is due earlier."""

@@ -63,6 +63,12 @@ class AgentVoice:
             self._history.agent(item_id, "")
         self.line.play(self._convert.convert(audio), item_id=item_id)
 
+    def play_recording(self, item_id: str, recording: bytes) -> None:
+        """Queue a whole recording in the line's format, which stands for words of the agent."""
+        self._history.agent(item_id, "")
+        self.line.play(recording, item_id=item_id)
+        self.line.finish(item_id)
+
     def finish(self, item_id: str) -> None:
         """No more of this item comes."""
         self._talk.complete(item_id)

@@ -240,13 +240,23 @@ class Watchdog:
         if fault is not None:
             self._detect(fault, now, detail=reason)
 
+    def no_answer(self, reason: str, *, now: float) -> None:
+        """Note that the session says that no answer will come."""
+        if self._due is not None and not self._speaking:
+            self._detect(Fault.FAILED, now, detail=reason)
+
     # Outputs.
 
     @property
+    def agent_busy(self) -> bool:
+        """Whether the agent speaks or is about to, or works for the caller."""
+        speaks = self._due is not None or self._open or self._queued_ms > 0
+        return speaks or self._tools > 0 or self._swapping
+
+    @property
     def waits(self) -> bool:
-        """Whether it is not the caller's turn: the agent speaks or is about to, or works for the caller."""
-        agent = self._due is not None or self._open or self._queued_ms > 0
-        return agent or self._speaking or self._tools > 0 or self._held or self._swapping
+        """Whether nobody can expect the caller to say something now."""
+        return self.agent_busy or self._speaking or self._held
 
     @property
     def moved_at(self) -> float:

@@ -321,6 +321,7 @@ class Metrics:
         self._recovery.labels(step, self._reasons(reason)).inc()
         if after_ms is not None:
             self._speechless.observe(after_ms / 1000)
+
     def reply_missed(self, fault: str) -> None:
         """A caller heard nothing where an answer was due, because of this fault."""
         self._missed.labels(fault).inc()

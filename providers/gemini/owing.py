@@ -38,8 +38,6 @@ class Patience:
     """From the server's word that more will come, to more."""
     stream: float = 1.0
     """Without caller audio, before the server is told that none will come."""
-    retry: float = 0.25
-    """Before a turn that failed is asked for again."""
     together: float = 1.0
     """From our own request to its answer, within which another request waits: it would cut the answer off."""
     by_itself: float = 1.0
@@ -63,7 +61,6 @@ class Request:
 
     instructions: str | None
     tools: bool = True
-    not_before: float = 0.0
 
     def joined(self, other: Request) -> Request:
         """Make one request of two: all instructions, and tools only where both allow them."""
@@ -138,24 +135,17 @@ class Owing:
                 return Remedy.GIVE_UP
 
 
-class Failures:
-    """Counts turns that failed, and those among them that the service rejects, which no repetition cures."""
+class Rejections:
+    """Counts turns that the service rejects, which no repetition cures."""
 
     def __init__(self) -> None:
-        self._failed = 0
-        self._rejected = 0
+        self._count = 0
 
     def over(self) -> None:
         """Note a turn that was heard."""
-        self._failed = self._rejected = 0
+        self._count = 0
 
-    def failed(self, reason: str) -> Remedy:
-        """Count one, and return what to do about it."""
-        self._failed += 1
-        self._rejected += reason in _REJECTIONS
-        if self._rejected >= _REJECTED_AT_MOST:
-            return Remedy.MOVE
-        if self._failed == 1:
-            return Remedy.ASK
-        self._failed = 0
-        return Remedy.GIVE_UP
+    def failed(self, reason: str) -> bool:
+        """Count a turn that failed; say whether another session has to find other words."""
+        self._count += reason in _REJECTIONS
+        return self._count >= _REJECTED_AT_MOST

@@ -29,7 +29,7 @@ from providers.gemini.messages import (
     VoiceActivity,
 )
 from providers.gemini.models import Profile
-from providers.gemini.owing import Failures, Owing, Patience, Remedy, Request
+from providers.gemini.owing import Owing, Patience, Rejections, Remedy, Request
 from providers.gemini.telling import CUT_OFF, Telling
 from providers.gemini.turns import ModelTurn
 from providers.gemini.usage import Meter
@@ -85,11 +85,10 @@ class Conversation:
         self._early = ""
         """Words of the model that came before their turn."""
         self._wanted: Request | None = None
-        self._asked: str | None = None
         self._answered_at = -inf
         self._tools_allowed = True
         self._progress_until = -inf
-        self._failures = Failures()
+        self._rejections = Rejections()
         self._audio_at: float | None = None
 
     @property
@@ -267,7 +266,6 @@ class Conversation:
             self._answered_at + self._patience.answers if self._telling.holds_answers else None,
             None if self._progress_until == -inf else self._progress_until,
             None if self._audio_at is None else self._audio_at + self._patience.stream,
-            None if self._wanted is None or self._is_busy() else self._wanted.not_before,
         ]
         return min((at for at in times if at is not None), default=None)
 
@@ -391,11 +389,9 @@ class Conversation:
             item_id,
             self._utterances.begin(item_id),
             self._tools_allowed,
-            self._asked,
             began_at=now,
             over_at=now + self._patience.stalled,
         )
-        self._asked = None
         early, self._early = self._early, ""
         if early:
             self._say(early)
@@ -424,14 +420,13 @@ class Conversation:
             self._close(turn, ResponseStatus.CANCELLED, "interrupted")
         elif failed:
             self._close(turn, ResponseStatus.FAILED, reason.lower())
-            self._fail(reason.lower(), turn.asked, now)
+            if self._rejections.failed(reason.lower()):
+                self.lost = (reason.lower(), "the provider rejects what the model says")
         else:
             self._close(turn, ResponseStatus.COMPLETED, "")
             if turn.spoke:
-                self._failures.over()
+                self._rejections.over()
                 self._tools_allowed = True
-            elif not turn.called:
-                self._fail("response_without_audio", turn.asked, now)
 
     def _close(self, turn: ModelTurn, status: ResponseStatus, reason: str) -> None:
         self._finish_audio(turn)
@@ -453,11 +448,10 @@ class Conversation:
     def _advance(self, now: float) -> None:
         """Ask for what is wanted, as soon as nothing would be cut off by it."""
         wanted = self._wanted
-        if wanted is None or not self._telling.connected or self._is_busy() or now < wanted.not_before:
+        if wanted is None or not self._telling.connected or self._is_busy():
             return
         self._wanted = None
         self._tools_allowed = wanted.tools
-        self._asked = wanted.instructions
         self._telling.ask(wanted.instructions)
         self._owing.ask(now, self._patience, wanted.instructions)
 
@@ -485,16 +479,6 @@ class Conversation:
                 self.stuck = True
             case Remedy.GIVE_UP:
                 self._warn(NO_ANSWER, "the model did not answer, though it was asked again")
-
-    def _fail(self, reason: str, asked: str | None, now: float) -> None:
-        """Ask once more, and the second time tell the call that there is no answer."""
-        match self._failures.failed(reason):
-            case Remedy.MOVE:
-                self.lost = (reason, "the provider rejects what the model says")
-            case Remedy.GIVE_UP:
-                self._warn(NO_ANSWER, f"the model did not answer twice: {reason}")
-            case Remedy.ASK if self._wanted is None:
-                self._wanted = Request(asked, self._tools_allowed, now + self._patience.retry)
 
     def _warn(self, code: str, message: str) -> None:
         self._events.append(ProviderWarning(code, message))

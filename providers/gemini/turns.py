@@ -19,7 +19,6 @@ class ModelTurn:
         item_id: Ours.
         utterance: Its words and the length of its audio.
         tools: Whether it may call tools.
-        asked: The instructions to which it answers, to ask for the same again.
         began_at: When its first sign came.
         over_at: When it is over without the server's word.
         complete: Whether no more audio comes.
@@ -33,7 +32,6 @@ class ModelTurn:
     item_id: str
     utterance: Utterance
     tools: bool
-    asked: str | None
     began_at: float
     over_at: float = inf
     complete: bool = False

@@ -12,13 +12,17 @@ from gateway.calls.bus import EventBus
 from gateway.calls.conversation import Conversation
 from gateway.calls.cost import Account, ModelName
 from gateway.calls.ending import Ending
+from gateway.calls.greeting import Greeting
 from gateway.calls.limits import Allowed
 from gateway.calls.model import LiveModel
 from gateway.calls.opening import Opener, OpenSession
+from gateway.calls.repair import Patience
 from gateway.calls.report import Report
 from gateway.calls.rounds import ToolRounds
+from gateway.calls.silence import SilenceLimits
 from gateway.calls.state import CallState, State
 from gateway.calls.transfers import TransferPlan, Transfers
+from gateway.calls.vigil import Vigil, VigilSettings
 from gateway.dialogue.policy import CallPolicy
 from gateway.legs.base import TransferProgress, TransferState
 from providers.failover import Failover, History
@@ -49,7 +53,7 @@ def transfer_plan(method="auto", **times):
 
 def bridge_settings(greeting, recovery, fallback):
     return BridgeSettings(
-        greeting=greeting,
+        greeting=Greeting(greeting) if isinstance(greeting, str) else greeting,
         recovery=AgentRecovery(**(recovery or {"max_swaps": 0})),
         moment=MOMENT, apology=APOLOGY, fallback=fallback, connecting=CONNECTING,
     )  # fmt: skip
@@ -98,6 +102,7 @@ class Scene:
         providers=(),
         recovery=None,
         fallback=None,
+        silence=SilenceLimits(None, 0, None),
         **times,
     ):
         self.leg = HandLeg(transfer=transfer)
@@ -132,6 +137,9 @@ class Scene:
             on_transfer=lambda request, outcome: self.audited.append((request.number, outcome)),
             unheard_ms=lambda: self.unheard_ms, safety_net_s=safety_net_s,
         )  # fmt: skip
+        settings = VigilSettings(Patience(), silence, nudge="Are they there?", farewell="Say goodbye.")
+        self.vigil = Vigil(settings, PCMU, self.session.capabilities, report, lambda: self.now)
+        self.leg.listen_to_sent(self.vigil.frame_sent)
         self.bridge = Bridge(
             leg=self.leg,
             model=self.model,
@@ -140,6 +148,7 @@ class Scene:
             talk=talk,
             ending=self.ending,
             budget=self.budget,
+            vigil=self.vigil,
             settings=bridge_settings(greeting, recovery, fallback),
             report=report,
             clock=lambda: self.now,
@@ -179,6 +188,14 @@ class Scene:
     async def says(self, *events):
         self.session.say(*events)
         await self.settle()
+
+    async def passes(self, seconds):
+        """Let time pass in which nothing is heard, and those who watch look at the clock."""
+        end = self.now + seconds
+        while self.now < end:
+            self.now = min(self.now + 0.25, end)
+            self.vigil.look()
+            await self.settle()
 
     async def hears(self, ms):
         heard = self.leg.hear(ms)
