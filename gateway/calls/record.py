@@ -109,18 +109,11 @@ class CallRecord:
             case AgentSaid():
                 self._agent_said(event)
             case BargedIn():
-                self._barge_ins.append(
-                    {
-                        "at": _s(event.at),
-                        "item_id": event.item_id,
-                        "heard_ms": event.heard_ms,
-                        "dropped_ms": event.dropped_ms,
-                    }
-                )
+                self._barge_ins.append(_barged_in(event))
             case RecoveryStepTaken():
                 self._recovery.append(_recovered(event))
             case ReplyMissed():
-                self._reply_missed(event)
+                self._missed.append(_missed(event))
             case ReplyHeard():
                 if self._missed:
                     self._missed[-1]["heard_after_ms"] = event.after_ms
@@ -160,17 +153,6 @@ class CallRecord:
                 )
             case _:
                 pass  # audio, and the start that is known
-
-    def _reply_missed(self, event: ReplyMissed) -> None:
-        self._missed.append(
-            {
-                "at": _s(event.at),
-                "fault": event.fault,
-                "waited_ms": event.waited_ms,
-                "detail": event.detail,
-                "heard_after_ms": None,
-            }
-        )
 
     def _speech(self, event: CallerSpeech) -> None:
         if event.started:
@@ -348,6 +330,25 @@ def _recovered(event: RecoveryStepTaken) -> Entry:
         "reason": event.reason,
         "provider": event.provider,
         "after_ms": event.after_ms,
+    }
+
+
+def _barged_in(event: BargedIn) -> Entry:
+    return {
+        "at": _s(event.at),
+        "item_id": event.item_id,
+        "heard_ms": event.heard_ms,
+        "dropped_ms": event.dropped_ms,
+    }
+
+
+def _missed(event: ReplyMissed) -> Entry:
+    return {
+        "at": _s(event.at),
+        "fault": event.fault,
+        "waited_ms": event.waited_ms,
+        "detail": event.detail,
+        "heard_after_ms": None,
     }
 
 

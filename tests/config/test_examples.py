@@ -48,6 +48,9 @@ def test_the_full_example_has_every_option_there_is():
     # There are no certificates beside the example: their options stand in it as comments.
     text = (EXAMPLES / "full.yaml").read_text(encoding="utf-8")
     written |= {("server", "sip", "tls", key) for key in re.findall(r"^      # (\w+): ", text, re.MULTILINE)}
+    # Of the ways to greet only one can be chosen.
+    greetings = re.findall(r"^      # (say|play|text): ", text, re.MULTILINE)
+    written |= {("agents", "*", "greeting", key) for key in greetings}
 
     assert set(options(Settings)) - written == set()
 

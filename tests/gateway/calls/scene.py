@@ -35,6 +35,7 @@ CONFIRMED = [TransferProgress(TransferState.REDIRECTING, 202), TransferProgress(
 BUSY = [TransferProgress(TransferState.REDIRECTING, 202), TransferProgress(TransferState.FAILED, 486, "busy")]
 
 
+NEVER_SILENT = SilenceLimits(None, 0, None)
 PRICE = Price(audio_in=Decimal(10), audio_out=Decimal(20))
 """Of the model: dollars for a million tokens."""
 MOMENT = b"\x44" * 800
@@ -102,7 +103,7 @@ class Scene:
         providers=(),
         recovery=None,
         fallback=None,
-        silence=SilenceLimits(None, 0, None),
+        silence=NEVER_SILENT,
         **times,
     ):
         self.leg = HandLeg(transfer=transfer)
@@ -137,9 +138,7 @@ class Scene:
             on_transfer=lambda request, outcome: self.audited.append((request.number, outcome)),
             unheard_ms=lambda: self.unheard_ms, safety_net_s=safety_net_s,
         )  # fmt: skip
-        settings = VigilSettings(Patience(), silence, nudge="Are they there?", farewell="Say goodbye.")
-        self.vigil = Vigil(settings, PCMU, self.session.capabilities, report, lambda: self.now)
-        self.leg.listen_to_sent(self.vigil.frame_sent)
+        self.vigil = self._vigil(report, silence)
         self.bridge = Bridge(
             leg=self.leg,
             model=self.model,
@@ -153,6 +152,12 @@ class Scene:
             report=report,
             clock=lambda: self.now,
         )
+
+    def _vigil(self, report, silence):
+        settings = VigilSettings(Patience(), silence, nudge="Are they there?", farewell="Say goodbye.")
+        vigil = Vigil(settings, PCMU, self.session.capabilities, report, lambda: self.now)
+        self.leg.listen_to_sent(vigil.frame_sent)
+        return vigil
 
     def _budget(self, report, allowed):
         models = defaultdict(lambda: ModelName("hand", "hand-1"))

@@ -329,11 +329,11 @@ def test_a_model_that_freezes_answers_nothing_after_an_interruption(dial):
     line = dial(faults="freeze")
     line.send("response.create")
     line.run(0.2)
-    line.speak(400)
+    line.turn(400)
     line.run(3)
     assert len(line.all("input_audio_buffer.speech_stopped")) == 1
     line.send("response.create")
-    line.speak(400)
+    line.turn(400)
     line.run(30)
     assert len(line.all("response.created")) == 1
 
