@@ -25,8 +25,8 @@ SWAPS = 2
 """Sessions that are tried for one reply, before the caller is told that there is a problem."""
 _LATE_WORDS_S = 3.0
 """A transcript that comes so soon after the agent was heard belongs to the turn that was being answered."""
-_TURN_MS = 300
-"""So much audible sound of the caller is a turn, not a cough."""
+_TURN_MS, _UNTOLD_MS = 300, 800
+"""So much audible sound of the caller is a turn, not a cough; more where the session tells of turns itself."""
 _TURN_END_S = 0.8
 """A line that is quiet for so long has ended a turn."""
 _NEVER = float("-inf")
@@ -76,6 +76,8 @@ class Watchdog:
         self._voice_at = _NEVER
         """When the line brought something that could be heard, or words of the caller were written down."""
         self._voice_ms = 0.0
+        self._stopped_at = _NEVER
+        """When the provider said last that a turn was over."""
         self._tools = 0
         # What leaves.
         self._queued_ms = 0.0
@@ -155,6 +157,7 @@ class Watchdog:
     def caller_stopped(self, *, now: float) -> None:
         """Note that the provider says that the caller's turn is over."""
         self._tells_turns, self._speaking = True, False
+        self._stopped_at = now
         self._end_episode(now)
         self._owe(now)
 
@@ -172,9 +175,10 @@ class Watchdog:
             self._voice_ms += ms
             self._voice_at = now
         elif self._voice_ms and now - self._voice_at > _TURN_END_S:
-            was_turn, self._voice_ms = self._voice_ms >= _TURN_MS, 0.0
-            unanswered = self._heard_at < self._voice_at and not self._open
-            if was_turn and unanswered and not self._tells_turns and self._due is None:
+            was_turn = self._voice_ms >= (_UNTOLD_MS if self._tells_turns else _TURN_MS)
+            self._voice_ms = 0.0
+            unanswered = self._heard_at < self._voice_at and not self._open and self._due is None
+            if was_turn and unanswered and not self._speaking and self._stopped_at < self._voice_at:
                 self._owe(now, allowance=self._patience.turn)
                 return True
         return False

@@ -40,10 +40,17 @@ LOST = [
     Case(faults, "session_lost")
     for faults in (
         "close:1011@1", "close:1006@1", "close:1000@1", "expire@2", "error:insufficient_quota@2",
-        "close:1011@4.7", "stall@3",
+        "close:1011@4.7",
     )
 ]  # fmt: skip
-SPEECHLESS = [Case(faults, "no_answer") for faults in ("failed", "failed:rate_limit_exceeded", "no_audio")]
+SPEECHLESS = [
+    Case("failed", "response_failed"),
+    Case("failed:rate_limit_exceeded", "response_failed"),
+    Case("no_audio", "empty_response"),
+    Case("silent_audio:2", "inaudible_audio"),
+    Case("hang", "speech_broken_off"),
+    Case("stall@3", "no_audio"),
+]
 HARMLESS = [
     Case(faults, "end_call", says="farewell", by="agent")
     for faults in (
@@ -77,6 +84,7 @@ def test_a_caller_never_gets_silence_whatever_the_model_does(ports, tmp_path):
     apology = {
         "apology": str(sound.write(tmp_path / "apology.wav", SORRY)),
         "recovery": {"max_swaps": 0},
+        "reply_within_s": 2,
     }
     numbers = {name: Number(faults=name, agent=apology) for name in CASES}
     with open_exchange(SCRIPTS / "adversary.yaml", numbers, ports, tmp_path) as exchange:

@@ -115,13 +115,12 @@ class Scene:
         bus = EventBus()
         self.watcher = Watcher(bus)
         self.now = 100.0
-        self.unheard_ms = 0.0
+        self.unheard_ms, self.audited = 0.0, []
         report = Report(bus, "call-1", lambda: self.now)
         self.dialler = HandDialler()
         self.transfers = Transfers(
             leg=self.leg, dialler=self.dialler, plan=transfer_plan(method, **times), report=report
         )
-        self.audited = []
         self.failover = Failover()
         self._group = asyncio.TaskGroup()
         self.budget = self._budget(report, Allowed(max_duration_s, max_cost_usd))
