@@ -26,7 +26,7 @@ SWAPS = 2
 _LATE_WORDS_S = 3.0
 """A transcript that comes so soon after the agent was heard belongs to the turn that was being answered."""
 _TURN_MS, _UNTOLD_MS = 300, 800
-"""So much audible sound of the caller is a turn, not a cough; more where the session tells of turns itself."""
+"""So much audible sound is a turn of the caller, not a cough; more where the session tells of turns."""
 _TURN_END_S = 0.8
 """A line that is quiet for so long has ended a turn."""
 _NEVER = float("-inf")

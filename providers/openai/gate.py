@@ -19,6 +19,8 @@ from providers.openai.messages import CancelResponse, CreateResponse
 
 _RESPONSES_KEPT = 16
 _ITEMS_KEPT = 64
+SLOW_S = 2.0
+"""Whoever asks for what was asked for so long ago does not want it twice."""
 
 
 class GateState(Enum):
@@ -122,6 +124,10 @@ class ResponseGate:
         self._saw_all = False
         """Whether the response that runs began after everything that we added."""
         self._sent_at = 0.0
+        self._asked_at = 0.0
+        """When the response that runs, or is about to, was asked for or begun by the server."""
+        self._spoke = False
+        """Whether it has a voice."""
         self._spoke_since = False
         """Whether the server said anything since our request was sent."""
         self._deadlines: dict[Timer, float] = {}
@@ -133,10 +139,10 @@ class ResponseGate:
     # Inputs.
 
     def request(self, request: Request, *, now: float) -> None:
-        """Ask for a response as soon as it may be; the one that runs may be the one that is wanted."""
+        """Ask for a response as soon as it may be; one that is only slow may be the one that is wanted."""
         held = replace(request, hold_until=now + self._timing.hold)
         self._queued = held if self._queued is None else self._queued.merged(held)
-        if self.state is GateState.ACTIVE and self._saw_all:
+        if self.state in (GateState.ACTIVE, GateState.CREATE_PENDING) and self._is_slow(now):
             self._absorb()
         self._advance(now)
 
@@ -183,9 +189,11 @@ class ResponseGate:
         if response_id in self._over or response_id in self._running:
             return False
         self._running.append(response_id)
-        self._saw_all = not self._unseen
-        if self._saw_all:
-            self._absorb()
+        self._saw_all, self._spoke = not self._unseen, False
+        if self.state is GateState.FREE:
+            self._asked_at = now
+            if self._saw_all:
+                self._absorb()
         self._barged_in = False
         if self.turn is Turn.DUE:
             self.turn = Turn.QUIET
@@ -264,6 +272,11 @@ class ResponseGate:
         self._progress_at = now
         self._spoke_since = True
 
+    def receive_audio(self, now: float) -> None:
+        """Note that the response that runs has a voice; on the audio path."""
+        self._spoke = True
+        self.progress(now)
+
     def expect_item(self, key: str) -> None:
         """Note that we added an item which the server has not confirmed."""
         self._unseen[key] = None
@@ -325,12 +338,17 @@ class ResponseGate:
             return
         self._queued = None
         self._sent, self._sent_id, self._sent_at = request, self._event_id("create"), now
+        self._asked_at, self._spoke, self._saw_all = now, False, True
         self.state = GateState.CREATE_PENDING
         self._spoke_since = False
         self._deadlines[Timer.GATE] = now + self._timing.ignored_wait
         self._out.append(
             CreateResponse(self._sent_id, request.instructions, request.tools, request.audio_only)
         )
+
+    def _is_slow(self, now: float) -> bool:
+        """Whether what was asked for knows everything, and has been waited for in vain."""
+        return self._saw_all and not self._spoke and now - self._asked_at >= SLOW_S
 
     def _absorb(self) -> None:
         """Let the response that runs, which saw all that we added, satisfy what waits."""
@@ -347,7 +365,7 @@ class ResponseGate:
         if found and found[0] in self._over:
             self._release()
             return
-        self._running = [found[0] if found else ""]
+        self._running, self._saw_all = [found[0] if found else ""], False
         self.state = GateState.ACTIVE
         self._deadlines[Timer.GATE] = now + self._timing.unknown_wait
 
@@ -365,7 +383,7 @@ class ResponseGate:
 
     def _fail_create(self) -> bool:
         """Give a request up; ``False`` where it was interrupted anyway."""
-        self._sent, self._sent_id = None, ""
+        self._sent, self._sent_id, self._absorbed = None, "", None
         interrupted = self._cancel_on_creation
         self._release()
         return not interrupted

@@ -198,7 +198,7 @@ class Conversation:
 
     def receive_audio(self, message: AudioReceived, *, now: float) -> bool:
         """Count a piece of audio; returns whether the caller may hear it."""
-        self.gate.progress(now)
+        self.gate.receive_audio(now)
         self.liveness.heard(now)
         self.spoke, self._text_only = True, False
         return self.ledger.receive(message.response_id, message.item_id, len(message.audio))

@@ -155,15 +155,19 @@ async def test_an_answer_without_tools_calls_none(dial) -> None:
 
 
 @needs(turns, Trouble.SILENT_ANSWER)
-async def test_an_answer_without_audio_is_asked_for_again(dial) -> None:
+async def test_an_answer_without_audio_is_told_and_can_be_asked_for_again(dial) -> None:
     async with dial(TWICE, Trouble.SILENT_ANSWER) as call:
+        await call.session.respond()
+        await call.hear(ResponseDone)
         await call.session.respond()
         await call.hear_speech(HERE)
 
 
 @needs(turns, Trouble.FAILED_ANSWER)
-async def test_an_answer_that_fails_is_told_and_asked_for_again(dial) -> None:
+async def test_an_answer_that_fails_is_told_and_can_be_asked_for_again(dial) -> None:
     async with dial(TWICE, Trouble.FAILED_ANSWER) as call:
+        await call.session.respond()
+        await call.hear(ResponseDone)
         await call.session.respond()
         await call.hear_speech(HERE)
         assert ResponseStatus.FAILED in [done.status for done in call.of(ResponseDone)]
