@@ -61,6 +61,7 @@ class Request:
 
     instructions: str | None
     tools: bool = True
+    not_before: float = 0.0
 
     def joined(self, other: Request) -> Request:
         """Make one request of two: all instructions, and tools only where both allow them."""

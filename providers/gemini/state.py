@@ -266,6 +266,7 @@ class Conversation:
             self._answered_at + self._patience.answers if self._telling.holds_answers else None,
             None if self._progress_until == -inf else self._progress_until,
             None if self._audio_at is None else self._audio_at + self._patience.stream,
+            None if self._wanted is None or self._is_busy() else self._wanted.not_before,
         ]
         return min((at for at in times if at is not None), default=None)
 
@@ -448,7 +449,7 @@ class Conversation:
     def _advance(self, now: float) -> None:
         """Ask for what is wanted, as soon as nothing would be cut off by it."""
         wanted = self._wanted
-        if wanted is None or not self._telling.connected or self._is_busy():
+        if wanted is None or not self._telling.connected or self._is_busy() or now < wanted.not_before:
             return
         self._wanted = None
         self._tools_allowed = wanted.tools

@@ -355,6 +355,8 @@ async def test_fault_28_a_silent_server_is_left_at_its_deadline(tmp_path) -> Non
     async with talk(tmp_path, LONG, "go_away:5.5@0.3,hush") as call:
         await call.session.respond(instructions="Greet the caller.")
         await call.connections(2)
+        await call.until(ResponseDone)
+        await call.session.respond()
         await settled(lambda: "As I said" in "".join(event.text for event in call.of(AgentTranscript)))
 
 
