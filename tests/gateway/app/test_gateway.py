@@ -26,7 +26,7 @@ trunks:
 providers:
   fake: {{}}
 {provider}agents:
-  reception: {{providers: [fake], prompt: "{prompt}"}}
+  reception: {{providers: [{first}], prompt: "{prompt}"{agent}}}
 numbers:
   "{number}": {{agent: reception}}
 """
@@ -72,8 +72,9 @@ class House:
         self.path = path
         self.write(**values)
 
-    def write(self, *, allow="127.0.0.1", prompt="You answer.", number="+12025550100", provider=""):
-        text = CONFIG.format(allow=allow, prompt=prompt, number=number, provider=provider)
+    def write(self, *, allow="127.0.0.1", prompt="You answer.", number="+12025550100", **more):
+        values = {"provider": "", "first": "fake", "agent": "", **more}
+        text = CONFIG.format(allow=allow, prompt=prompt, number=number, **values)
         self.path.write_text(text, encoding="utf-8")
 
     async def __aenter__(self):
@@ -223,3 +224,18 @@ async def test_a_provider_that_cannot_be_asked_about_its_models_does_not_hold_up
         model = f"{{kind: openai, api_key: sk-test, base_url: 'http://127.0.0.1:{ports.take()}/v1'}}"
         async with House(path, provider=f"  gone: {model}\n") as house:
             assert await house.peer.invite("+12025550100", house.sip) == 180
+
+
+async def test_the_words_of_an_agent_on_turns_reach_the_model(path):
+    async with OpenAIFakeServer(validate=True) as server:
+        provider = (
+            f"  far: {{kind: openai, api_key: sk-test, base_url: '{server.url}',"
+            " turn_detection: {silence_ms: 400, threshold: 0.6}}\n"
+        )
+        agent = ", turn_detection: {silence_ms: 900, idle_timeout_ms: 8000}"
+        async with House(path, provider=provider, first="far", agent=agent) as house:
+            assert await house.peer.invite("+12025550100", house.sip) == 180
+            while not (server.sessions and "You answer." in server.sessions[0].config.instructions):
+                await asyncio.sleep(0.01)
+            turns = server.sessions[0].config.turn_detection
+    assert (turns["silence_duration_ms"], turns["threshold"], turns["idle_timeout_ms"]) == (900, 0.6, 8000)
