@@ -58,6 +58,8 @@ class CallBook:
         self._count = 0
         self._pending: dict[str, Entry] = {}
         self._answered: deque[Entry] = deque(maxlen=_ANSWERED_KEPT)
+        self._taken: deque[Entry] = deque(maxlen=_ANSWERED_KEPT)
+        """Of the answers, those that the server had at the end of its last turn."""
         self._seen: deque[str] = deque(maxlen=_KEPT)
 
     @property
@@ -92,20 +94,27 @@ class CallBook:
         """Forget calls that the server took back, and return those that were open."""
         return tuple(call_id for call_id in call_ids if self._pending.pop(call_id, None))
 
-    def save(self) -> None:
-        """Note that a resumed session will know all calls and answers so far."""
+    def cover(self) -> None:
+        """Note the end of a turn: the server has taken in all answers before."""
+        self._taken.extend(self._answered)
         self._answered.clear()
-        for entry in self._pending.values():
+
+    def save(self) -> None:
+        """Note that a resumed session will know all calls so far, and the answers that were taken in."""
+        self._taken.clear()
+        for entry in (*self._pending.values(), *self._answered):
             entry.saved = True
 
     def rewind(self) -> None:
         """Note that the server's memory goes back to the last save."""
+        self._answered.extendleft(reversed(self._taken))
+        self._taken.clear()
         for entry in (*self._pending.values(), *self._answered):
             entry.known = entry.saved
 
     @property
     def answers_again(self) -> tuple[Entry, ...]:
-        """The answers that came after the last save."""
+        """After :meth:`rewind`: the answers of which the server may know nothing."""
         return tuple(self._answered)
 
     def _next_id(self) -> str:

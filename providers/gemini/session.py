@@ -254,15 +254,15 @@ class GeminiSession:
 
     async def _leave(self) -> None:
         """Close the connection, before another is opened: the server refuses a second one."""
-        now = self._loop.time()
-        self._resumption.start(now, urgent=self._conversation.urgent)
-        self._conversation.disconnected(now)
+        urgent = self._conversation.urgent
+        self._conversation.disconnected(self._loop.time())
         self._ready.extend(self._conversation.events())
         self._socket = None
         self._outbox.clear()
-        self._attempt_at = now
         line, self._line = self._line, AsyncExitStack()
         await _close(line)
+        self._attempt_at = self._loop.time()
+        self._resumption.start(self._attempt_at, urgent=urgent)
 
     async def _attempt(self) -> None:
         """Try once to go on over another connection."""

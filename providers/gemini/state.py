@@ -74,9 +74,9 @@ class Conversation:
         self._prefix = prefix
         self._patience = patience or Patience()
         self._events: list[ProviderEvent] = []
-        self._telling = Telling(profile)
-        self._caller = CallerTurns(prefix, self._events.append, self._telling.remember)
         self._calls = CallBook(prefix)
+        self._telling = Telling(profile, self._calls)
+        self._caller = CallerTurns(prefix, self._events.append, self._telling.remember)
         self._meter = Meter()
         self._owing = Owing()
         self._utterances = Utterances()
@@ -178,7 +178,6 @@ class Conversation:
 
     def saved(self) -> None:
         """Note that a resumed session will know everything up to now."""
-        self._calls.save()
         self._telling.saved()
 
     def disconnected(self, now: float) -> None:
@@ -193,13 +192,12 @@ class Conversation:
         self._audio_at = None
         self._caller.ended()
         self._caller.settle()
-        self._calls.rewind()
         self._telling.disconnected()
 
     def resumed(self, now: float) -> None:
         """Go on over another connection: first what the server cannot know, then what was to be said."""
         self.stuck = False
-        self._telling.resumed(self._calls)
+        self._telling.resumed()
         self._advance(now)
 
     def receive_audio(self, audio: bytes, *, now: float) -> str | None:
@@ -438,6 +436,7 @@ class Conversation:
             self._caller.settle()
         if turn.utterance.text:
             self._telling.remember(turn.utterance)
+        self._telling.cover()
         self._turn = None
 
     def _is_running(self) -> bool:

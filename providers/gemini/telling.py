@@ -27,17 +27,21 @@ class Telling:
 
     Args:
         profile: What the model can do.
+        calls: Remembers the answers of tools in the same way.
     """
 
-    def __init__(self, profile: Profile) -> None:
+    def __init__(self, profile: Profile, calls: CallBook) -> None:
         self.out: list[ClientMessage] = []
         self.connected = True
         self._profile = profile
+        self._calls = calls
         self._held: deque[Turn] = deque(maxlen=_HELD_AT_MOST)
         """Words that go along with the next request."""
         self._answers: list[Entry] = []
         """Answers of which is not known yet whether the model shall speak about them."""
         self._since: deque[Turn | Utterance] = deque(maxlen=_SINCE_KEPT)
+        self._known: deque[Turn | Utterance] = deque(maxlen=_SINCE_KEPT)
+        """Of that, what the server knew at the end of its last turn: the next handle has it."""
 
     def take(self) -> list[ClientMessage]:
         """Take what is ready for the wire."""
@@ -48,9 +52,20 @@ class Telling:
         """Keep something that was said for a session that goes back to before it."""
         self._since.append(said)
 
-    def saved(self) -> None:
-        """Note that a resumed session will know everything up to now."""
+    def cover(self) -> None:
+        """
+        Note the end of a turn: the server has taken in all that it was told before.
+
+        A handle that comes earlier may have been made without the words that were on their way.
+        """
+        self._known.extend(self._since)
         self._since.clear()
+        self._calls.cover()
+
+    def saved(self) -> None:
+        """Note that the server gave a handle."""
+        self._known.clear()
+        self._calls.save()
 
     def begin(self, history: tuple[Turn, ...]) -> None:
         """Tell a new session what was said before it; nobody answers to that."""
@@ -110,15 +125,19 @@ class Telling:
                 self.note(turn)
 
     def disconnected(self) -> None:
+        """Note that the server's memory goes back to its last handle."""
         self.connected = False
+        self._since.extendleft(reversed(self._known))
+        self._known.clear()
+        self._calls.rewind()
         self.out.clear()
         self._held.clear()
         self._answers.clear()
 
-    def resumed(self, calls: CallBook) -> None:
+    def resumed(self) -> None:
         """Say what the server cannot know; answers to calls that it waits for come first."""
         self.connected = True
-        again = calls.answers_again
+        again = self._calls.answers_again
         for entry in again:
             if entry.known:
                 self._tell(entry, "SILENT" if self._profile.async_tools else "")

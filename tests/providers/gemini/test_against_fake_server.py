@@ -352,7 +352,8 @@ async def test_a_connection_that_ends_is_left_before_and_nobody_hears_it(tmp_pat
 
 
 async def test_fault_28_a_silent_server_is_left_at_its_deadline(tmp_path) -> None:
-    async with talk(tmp_path, LONG, "go_away:5.5@0.3,hush") as call:
+    async with talk(tmp_path, LONG, "go_away:5.5@0.15,hush") as call:
+        call.server.faults = parse_faults("", Service.GEMINI)  # for the connections to come
         await call.session.respond(instructions="Greet the caller.")
         await call.connections(2)
         await call.until(ResponseDone)

@@ -32,6 +32,7 @@ def test_the_newest_answers_come_again_until_they_are_saved() -> None:
     book = CallBook("g")
     book.request([asked("a"), asked("b")], "r")
     book.answer(ok("a"))
+    book.cover()
     book.save()
     assert book.answers_again == ()
     book.answer(ok("b"))
@@ -47,10 +48,8 @@ def test_a_call_after_the_save_is_not_known_after_the_rewind() -> None:
     assert isinstance(book.answer(ok("a")).told("WHEN_IDLE"), Turn)
 
 
-STEPS = st.lists(
-    st.tuples(st.sampled_from(["call", "answer", "cancel", "save", "rewind"]), st.sampled_from("abcd")),
-    max_size=40,
-)
+KINDS = st.sampled_from(["call", "answer", "cancel", "cover", "save", "rewind"])
+STEPS = st.lists(st.tuples(KINDS, st.sampled_from("abcd")), max_size=40)
 
 
 @settings(max_examples=100, deadline=None)
@@ -67,6 +66,8 @@ def test_each_call_is_settled_once_whatever_happens(steps: list[tuple[str, str]]
                 settled += [call_id] if book.answer(ok(call_id)) else []
             case "cancel":
                 settled += book.cancel([call_id])
+            case "cover":
+                book.cover()
             case "save":
                 book.save()
             case _:
