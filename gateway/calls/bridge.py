@@ -332,6 +332,7 @@ class Bridge:
             case ToolCallsRequested():
                 if not self._over.is_set():  # nothing is begun for a caller who has hung up
                     self._vigil.tools_began()
+                    self._rounds.begin()
                     self._start(self._use_tools(event), "tools")
             case ResponseDone():
                 self._response_done(event)
@@ -347,6 +348,7 @@ class Bridge:
 
     async def _barge_in(self) -> None:
         """Stop what is playing and tell the model how much of it was heard."""
+        await self._rounds.decided()
         if self._talk.policy.silent:
             return  # the farewell or the announcement is always heard to its end
         cleared = await self.drop()

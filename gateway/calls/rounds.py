@@ -18,6 +18,9 @@ from providers.types import ToolCallsRequested
 from tools.dispatcher import Batch
 from tools.types import ToolCall, ToolResult, ToolStatus, TransferRequest
 
+DECIDE_S = 0.2
+"""How long a barge-in waits for a round that was asked for just before it."""
+
 
 class Tools(Protocol):
     """What is asked of the dispatcher."""
@@ -45,6 +48,28 @@ class ToolRounds:
         self._talk = talk
         self._ending = ending
         self._report = report
+        self._undecided = 0
+        self._decided = asyncio.Event()
+        self._decided.set()
+        self._until = 0.0
+
+    def begin(self) -> None:
+        """Note at once that a round was asked for, for :meth:`answer` may begin later."""
+        self._undecided += 1
+        self._decided.clear()
+        self._until = asyncio.get_running_loop().time() + DECIDE_S
+
+    async def decided(self) -> None:
+        """
+        Wait a moment for a round that was asked for just now, because it may end the call.
+
+        Who speaks right behind the request would else cut the goodbye of a call that ends all the same.
+        """
+        try:
+            async with asyncio.timeout_at(self._until):
+                await self._decided.wait()
+        except TimeoutError:
+            pass
 
     async def answer(self, request: ToolCallsRequested, *, over: asyncio.Event) -> None:
         """Run the calls in parallel; when ``over`` is set, nobody is there to go on with."""
@@ -61,6 +86,9 @@ class ToolRounds:
                 self._ending.decided(accepted=isinstance(batch.terminal, TransferRequest))
             else:
                 self._ending.begin(batch.terminal)
+        self._undecided -= 1
+        if not self._undecided:
+            self._decided.set()
         for result in batch.results:
             self._report(
                 ev.ToolAnswered, result.call_id, result.tool, result.status, result.reason_code, result.data

@@ -346,3 +346,19 @@ async def test_an_item_that_ran_dry_is_interrupted_like_any_other():
 
         assert scene.session.told == [("interrupt", "a", 200)]
         assert scene.watcher.of(ev.BargedIn) == []
+
+
+async def test_a_caller_who_speaks_right_behind_the_request_to_end_does_not_cut_the_farewell():
+    async with Scene() as scene:
+        scene.tools.terminal = EndRequest("c_end_call")
+        await scene.says(
+            audio("bye", 400),
+            AudioDone("bye"),
+            tool("end_call"),
+            SpeechStarted(),
+            Interrupted(),
+            SpeechStopped(),
+        )
+
+        assert len(await scene.hears(400)) == 3200
+        assert scene.leg.hung_up == [HangupCause.NORMAL]
