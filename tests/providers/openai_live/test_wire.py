@@ -38,7 +38,7 @@ from providers.openai_live.messages import (
 )
 from providers.types import PCMU, AudioFormat, ResponseStatus, Usage
 
-ORACLES = Path(os.environ.get("ORACLES_DIR") or Path(__file__).parents[4] / "shared/oracles")
+ORACLES = Path(os.environ.get("SHARED_ORACLES") or Path(__file__).parents[4] / "shared/oracles")
 TAPE = ORACLES / "aimock-fixtures" / "openai-live-client.json"
 """A conversation written by the makers of another server (npm @copilotkit/aimock); it stays with them."""
 
