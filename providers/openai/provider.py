@@ -5,24 +5,19 @@ Opening sessions of OpenAI Realtime through its official SDK, which addresses an
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from openai import AsyncAzureOpenAI, AsyncOpenAI, OpenAIError
-from websockets.exceptions import (
-    ConnectionClosed,
-    InvalidHandshake,
-    InvalidStatus,
-    InvalidURI,
-    SecurityError,
-)
+from openai import AsyncAzureOpenAI, AsyncOpenAI
+from websockets.exceptions import ConnectionClosed
 
-from providers.errors import ProviderError, ProviderRejected, ProviderUnavailable
+from providers.errors import ProviderRejected, ProviderUnavailable
 from providers.openai import wire
 from providers.openai.config import build_openai_session_config
+from providers.openai.failures import failures_named, without_key
 from providers.openai.messages import (
     ErrorReported,
     ServerMessage,
@@ -32,7 +27,7 @@ from providers.openai.messages import (
     UpdateSession,
 )
 from providers.openai.models import retirements
-from providers.openai.session import CAPABILITIES, OpenAISession, close_reason, without_key
+from providers.openai.session import CAPABILITIES, OpenAISession
 from providers.types import Capabilities, ProviderWarning, SessionSetup
 from providers.websocket import CLOSE_TIMEOUT, Socket
 
@@ -107,7 +102,7 @@ class OpenAIProvider:
     async def _open(self, setup: SessionSetup, stack: AsyncExitStack) -> OpenAISession:
         sockets: list[Socket] = []  # more than one after a redirect; the last is the connection's
         options = {**CONNECTION, "create_connection": partial(Socket, opened=sockets.append)}
-        with _failures_named(self._settings):
+        with failures_named(self._settings):
             async with asyncio.timeout(self._settings.connect_timeout_s):
                 connection = await self._client.realtime.connect(
                     model=_model(self._settings),
@@ -185,31 +180,3 @@ async def _expect(connection: AsyncRealtimeConnection, kind: type[_T], settings:
             if _OVERLOADED & {message.code, message.kind}:
                 raise ProviderUnavailable(text, code=code)
             raise ProviderRejected(text, code=code)
-
-
-@contextmanager
-def _failures_named(settings: OpenAISettings) -> Iterator[None]:
-    """Turn what a set-up can raise into the two errors of the seam, without the key."""
-    try:
-        yield
-    except InvalidStatus as exc:
-        raise _refused(exc.response.status_code) from None
-    except TimeoutError:
-        limit = settings.connect_timeout_s
-        raise ProviderUnavailable(f"no configured session within {limit:g} s", code="timeout") from None
-    except ConnectionClosed as exc:
-        code, message = close_reason(exc, settings)
-        kind = ProviderRejected if code == "1008" or code.startswith(("3", "4")) else ProviderUnavailable
-        raise kind(message, code=code) from None
-    except (InvalidURI, SecurityError, OpenAIError) as exc:
-        raise ProviderRejected(without_key(f"cannot connect: {exc}", settings)) from None
-    except (OSError, InvalidHandshake) as exc:
-        raise ProviderUnavailable(without_key(f"cannot connect: {exc}", settings)) from None
-
-
-def _refused(status: int) -> ProviderError:
-    """Return the error for an HTTP status instead of the upgrade."""
-    message = f"the provider answered the connection with HTTP {status}"
-    if status == 429 or status >= 500:
-        return ProviderUnavailable(message, code=str(status))
-    return ProviderRejected(message, code=str(status))

@@ -9,7 +9,6 @@ not used: it opens an empty session and first sends the audio of the past into i
 from __future__ import annotations
 
 import asyncio
-import re
 import time
 from collections import deque
 from collections.abc import AsyncIterator
@@ -22,6 +21,7 @@ from websockets.exceptions import ConnectionClosed
 from providers.errors import ProviderRejected, SessionLost
 from providers.openai import wire
 from providers.openai.config import Session, build_openai_session_update, setup_warnings, voice
+from providers.openai.failures import close_reason, without_key
 from providers.openai.messages import (
     ClientMessage,
     ErrorReported,
@@ -347,16 +347,3 @@ class OpenAISession:
         self._ended = True
         if self._timer is not None:
             self._timer.cancel()
-
-
-def close_reason(exc: ConnectionClosed, settings: OpenAISettings) -> tuple[str, str]:
-    """Return code and sentence of a close; 1006 when there was no close frame."""
-    if exc.rcvd is None:
-        return "1006", "the connection to the provider broke"
-    reason = f": {without_key(exc.rcvd.reason, settings)}" if exc.rcvd.reason else ""
-    return str(exc.rcvd.code), f"the provider closed the connection with {exc.rcvd.code}{reason}"
-
-
-def without_key(text: str, settings: OpenAISettings) -> str:
-    """Remove the key, also in the abbreviated form that the provider quotes."""
-    return re.sub(r"sk-[\w*.-]+", "[key]", text.replace(settings.api_key.get_secret_value(), "[key]"))

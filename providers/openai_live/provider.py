@@ -14,9 +14,9 @@ from openai import AsyncOpenAI
 from websockets.exceptions import ConnectionClosed
 
 from providers.errors import ProviderRejected, ProviderUnavailable
+from providers.openai.failures import failures_named, without_key
 from providers.openai_live import wire
 from providers.openai_live.config import build_live_session_config, session_format
-from providers.openai_live.failures import failures_named, without_key
 from providers.openai_live.messages import ErrorReported, SessionFacts, SessionStarted, StartSession
 from providers.openai_live.session import CAPABILITIES, OpenAILiveSession
 from providers.types import Capabilities, SessionSetup

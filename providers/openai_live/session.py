@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING
 from websockets.exceptions import ConnectionClosed
 
 from providers.errors import ProviderRejected, SessionLost
+from providers.openai.failures import close_reason, without_key
 from providers.openai_live import wire
 from providers.openai_live.config import build_backend_update, setup_warnings
 from providers.openai_live.ear import Ear
-from providers.openai_live.failures import close_reason, without_key
 from providers.openai_live.level import power_meter, sound_detector
 from providers.openai_live.messages import (
     Acknowledged,

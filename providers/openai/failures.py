@@ -1,10 +1,11 @@
-"""What can go wrong with a connection, in the two errors of the seam and without the key."""
+"""What can go wrong with a connection to OpenAI, in the two errors of the seam and without the key."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TypeAlias
 
 from openai import OpenAIError
 from websockets.exceptions import (
@@ -15,12 +16,14 @@ from websockets.exceptions import (
     SecurityError,
 )
 
-from config.providers import LiveSettings
+from config.providers import LiveSettings, OpenAISettings
 from providers.errors import ProviderError, ProviderRejected, ProviderUnavailable
+
+Account: TypeAlias = OpenAISettings | LiveSettings
 
 
 @contextmanager
-def failures_named(settings: LiveSettings) -> Iterator[None]:
+def failures_named(settings: Account) -> Iterator[None]:
     """Turn what a set-up can raise into the two errors of the seam, without the key."""
     try:
         yield
@@ -47,7 +50,7 @@ def _refused(status: int) -> ProviderError:
     return ProviderRejected(message, code=str(status))
 
 
-def close_reason(exc: ConnectionClosed, settings: LiveSettings) -> tuple[str, str]:
+def close_reason(exc: ConnectionClosed, settings: Account) -> tuple[str, str]:
     """Return code and sentence of a close; 1006 when there was no close frame."""
     if exc.rcvd is None:
         return "1006", "the connection to the provider broke"
@@ -55,6 +58,6 @@ def close_reason(exc: ConnectionClosed, settings: LiveSettings) -> tuple[str, st
     return str(exc.rcvd.code), f"the provider closed the connection with {exc.rcvd.code}{reason}"
 
 
-def without_key(text: str, settings: LiveSettings) -> str:
+def without_key(text: str, settings: Account) -> str:
     """Remove the key, also in the abbreviated form that the provider quotes."""
     return re.sub(r"sk-[\w*.-]+", "[key]", text.replace(settings.api_key.get_secret_value(), "[key]"))
