@@ -24,6 +24,8 @@ LEAST = 24
 """Fewer samples than this (3 ms) at the seam of two recordings prove nothing."""
 QUIET = 100
 """What stays below this is silence."""
+LATE = 17
+"""A change of the rate on the way rings for up to 2 ms before a recording begins."""
 _LEVEL = 6000
 
 Signal = NDArray[np.float32]
@@ -101,7 +103,7 @@ class Finder:
         """A recording begins in this frame, at its first sample or behind less than a frame of silence."""
         first = int(np.flatnonzero(np.abs(heard) >= QUIET)[0])
         for number, known in self._known.items():
-            for start in range(max(0, first - 4), first + 1):  # its own first samples may be small
+            for start in range(max(0, first - 4), first + LATE):  # its own first samples may be small
                 whole = min(len(heard) - start, len(known))
                 if whole >= LEAST and _alike(known[:whole], heard[start : start + whole]) >= SAME:
                     return self._with_tail([Piece(number, 0, whole)], heard[start + whole :])

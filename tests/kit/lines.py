@@ -25,6 +25,7 @@ from tests.kit.sound import RATE
 
 EXPECTED = ("item_retrieve_invalid_item_id", "response_cancel_not_active")
 """The first answers the question whether it is alive, the second a cancel that crossed a response's end."""
+NOTE = re.compile(r'only this was heard: \\"([^"\\]*)\\"')
 SILENCE_MS = 200
 """Silence that ends a caller's turn, for the fake models."""
 
@@ -72,16 +73,24 @@ class Line:
 
 class Models:
     """
-    Fake OpenAI servers of several speeds, each with a log of its own.
+    Fake servers of several speeds, each with a log of its own.
 
     Args:
         speeds: Name, and how much faster than real time it makes speech.
+        kind: ``openai`` or ``gemini``.
     """
 
     def __init__(
-        self, lines: Sequence[Line], speeds: Mapping[str, float], folder: Path, ports: Ports
+        self,
+        lines: Sequence[Line],
+        speeds: Mapping[str, float],
+        folder: Path,
+        ports: Ports,
+        *,
+        kind: str = "openai",
     ) -> None:
         self.lines = lines
+        self.kind = kind
         self.logs: list[Path] = []
         self.urls: dict[str, str] = {}
         self.processes: list[Process] = []
@@ -108,19 +117,26 @@ class Models:
 
     def _start(self, name: str, script: Path, port: int, folder: Path) -> None:
         output, log = folder / f"{name}.out", folder / f"{name}.jsonl"
-        command = [COMMAND, "fake-openai", "--port", str(port), "--script", str(script), "--log", str(log)]
+        command = [COMMAND, f"fake-{self.kind}", "--port", str(port), "--script", str(script)]
+        command += ["--log", str(log)]
+        if self.kind == "gemini":
+            command += ["--tls-folder", str(folder)]
         self.processes.append(Process(command, output, ready=lambda: "://" in output.read_text()))
         self.logs.append(log)
-        self.urls[name] = f"http://127.0.0.1:{port}/v1"
+        self.urls[name] = next(line for line in output.read_text().splitlines() if "://" in line)
+        self.certificate = folder / "fake-cert.pem"
 
     def settings(self) -> dict[str, object]:
         """Return the gateway's settings that lead here, one number for each line."""
-        provider = {
-            "kind": "openai",
+        provider: dict[str, object] = {
+            "kind": self.kind,
             "api_key": "${env:MODEL_KEY}",
-            "transcription_model": None,
             "turn_detection": {"silence_ms": SILENCE_MS},
         }
+        if self.kind == "gemini":
+            provider["ca_file"] = str(self.certificate)
+        else:
+            provider["transcription_model"] = None
         agents = {
             line.name: {
                 "providers": [line.model],
@@ -165,6 +181,19 @@ class Told:
     ended_by: str = ""
     """The response that asked for the end of the call."""
     errors: list[str] = field(default_factory=list)
+    notes: list[list[int]] = field(default_factory=list)
+    """Gemini cannot truncate and is told in words what was heard: each word is a recording's number."""
+
+    def take_note(self, side: str, message: Mapping[str, object]) -> None:
+        """Take a message of Gemini."""
+        if side != "client":
+            return
+        text = json.dumps(message)
+        if "setup" in message:
+            found = re.search(r"line-\d+", text)
+            self.line = found[0] if found else ""
+        for heard in NOTE.findall(text):
+            self.notes.append([int(word) for word in heard.split()])
 
     def take(self, side: str, event: Mapping[str, object]) -> None:
         match side, event["type"]:
@@ -204,5 +233,7 @@ def read_log(path: Path) -> list[Told]:
     sessions: dict[int, Told] = {}
     for line in path.read_text().splitlines():
         entry = json.loads(line)
-        sessions.setdefault(entry["session"], Told()).take(entry["side"], entry["event"])
+        session = sessions.setdefault(entry["session"], Told())
+        take = session.take if "type" in entry["event"] else session.take_note
+        take(entry["side"], entry["event"])
     return [sessions[number] for number in sorted(sessions)]

@@ -117,6 +117,7 @@ def place_calls(
     ports: Ports,
     folder: Path,
     converse: Callable[[Caller, random.Random], None],
+    kind: str = "openai",
 ) -> list[tuple[Call, Told]]:
     """Run gateway and models; place so many calls on each line, and pair each with what its model wrote."""
 
@@ -136,7 +137,7 @@ def place_calls(
             return Call(line, call_seed, caller.played(), by_gateway)
 
     with ExitStack() as stack:
-        models = stack.enter_context(Models(lines, SPEEDS, folder / "models", ports))
+        models = stack.enter_context(Models(lines, SPEEDS, folder / "models", ports, kind=kind))
         gateway = Gateway(models.settings(), ports, folder / "gateway", rtp_ports=200, env={"MODEL_KEY": KEY})
         stack.enter_context(gateway)
         with ThreadPoolExecutor(AT_ONCE) as pool:
