@@ -22,7 +22,7 @@ from gateway.calls.dtmf import DtmfCollector
 from gateway.calls.ending import Ending, OwnEnd
 from gateway.calls.greeter import Greeter
 from gateway.calls.greeting import Greeting
-from gateway.calls.limits import GoodbyeMissing, Limit, LimitEvent, LimitNear, LimitReached
+from gateway.calls.limits import TIME_IS_OVER, GoodbyeMissing, Limit, LimitEvent, LimitNear, LimitReached
 from gateway.calls.model import LiveModel
 from gateway.calls.opening import Opener, OpenSession
 from gateway.calls.recovery import Recovery, Situation
@@ -67,9 +67,6 @@ log = structlog.get_logger(__name__)
 
 TOOL_GRACE_S = 3.0
 """How long tools that have begun may still run when the line is gone."""
-TIME_IS_OVER = (
-    "The time of this call is over. Say goodbye in one short sentence, in the language of the conversation."
-)
 MEDIA_AGAIN_S = 10.0
 """How long after a transfer that failed, at most, a line without packets is noticed."""
 
@@ -169,8 +166,7 @@ class Bridge:
         """
         Carry the conversation until the line is gone, and say how it went.
 
-        It also ends when the caller was joined with somebody: the line lives on then, and the answer says
-        nothing.
+        It also ends when the caller was joined with somebody: the line lives on, the answer says nothing.
         """
         name = self._leg.info.id[:8]
         async with asyncio.TaskGroup() as group:

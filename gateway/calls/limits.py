@@ -19,8 +19,10 @@ NEAR_S = 60.0
 """The duration is near its limit at most so long before."""
 GOODBYE_S = 20.0
 """How long the agent may take to say goodbye."""
-
-
+TIME_IS_OVER = (
+    "The time of this call is over. Say goodbye in one short sentence, in the language of the conversation."
+)
+"""How it is asked to."""
 MOMENT_S = 4.0
 """How long it may take when the answer before it is complete, or the two were one."""
 
