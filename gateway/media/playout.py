@@ -10,7 +10,9 @@ Rules of play-out:
 
 * Samples are never cut, reordered or held back for longer than ``patience_ms``.
 * A talk spurt starts when ``prebuffer_ms`` are queued, when its item is finished, or when it has waited
-  for ``patience_ms``. So a provider that sends at the speed of speech does not stutter.
+  for ``patience_ms``. So a provider that sends at the speed of speech does not stutter. What comes behind
+  a finished item is a spurt of its own: a server that speaks again as soon as it knows the last words to
+  be played sends the first ones just then.
 * Underrun (less than a frame is queued and its item is not finished): nothing is played, what is there
   stays queued, and the spurt starts anew by the rule above.
 * The last partial frame of a finished item is filled with the next item's first samples if a whole frame
@@ -192,6 +194,8 @@ class Playout:
             return None
         size = self._frame_bytes
         finished = self._flush_to - self._head
+        if not finished:
+            self._playing = False  # what is queued is the beginning of another spurt
         if not (
             (self._playing and queued >= size)
             or finished > 0

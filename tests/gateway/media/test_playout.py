@@ -129,6 +129,19 @@ def test_a_talk_spurt_starts_when_the_prebuffer_is_full() -> None:
     assert playout.next_frame(0.02) is not None
 
 
+def test_what_comes_behind_a_finished_item_is_a_talk_spurt_of_its_own() -> None:
+    """Gemini speaks again just when it knows the last words to be played: its first piece was torn off."""
+    playout = Playout(PCMU)
+    playout.enqueue(b"\x01" * 320, item_id="a")
+    playout.finish("a")
+    assert len(drain(playout, most=2)) == 2
+    playout.enqueue(b"\x02" * 312, item_id="b")
+    assert playout.next_frame(0.04) is None
+    assert playout.underruns == 0
+    playout.enqueue(b"\x02" * 480, item_id="b")
+    assert b"".join(drain(playout, start=0.06, most=4)) == b"\x02" * 640
+
+
 def test_a_short_finished_item_does_not_wait_for_the_prebuffer() -> None:
     playout = Playout(PCMU, prebuffer_ms=60)
     playout.enqueue(bytes(80), item_id="a")
