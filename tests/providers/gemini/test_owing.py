@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from providers.gemini.owing import Failures, Owing, Remedy, Request
+from providers.gemini.owing import Owing, Rejections, Remedy, Request
 
 
 def test_a_date_that_passes_three_times_is_asked_moved_and_given_up() -> None:
@@ -44,9 +44,10 @@ def test_two_requests_become_one_with_all_their_words_and_the_tools_of_both() ->
     assert joined == Request("A.\nB.", tools=False)
 
 
-def test_failures_are_asked_again_once_and_rejections_three_times_end_the_session() -> None:
-    failures = Failures()
-    assert [failures.failed("stalled") for _ in range(3)] == [Remedy.ASK, Remedy.GIVE_UP, Remedy.ASK]
-    failures.over()
-    rejected = [failures.failed("response_rejected") for _ in range(3)]
-    assert rejected == [Remedy.ASK, Remedy.GIVE_UP, Remedy.MOVE]
+def test_three_rejections_in_a_row_want_another_session_and_other_failures_do_not() -> None:
+    rejections = Rejections()
+    assert [rejections.failed(reason) for reason in ("stalled", "response_rejected", "stalled")] == [
+        False
+    ] * 3
+    rejections.over()
+    assert [rejections.failed("response_rejected") for _ in range(3)] == [False, False, True]
