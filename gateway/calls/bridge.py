@@ -10,24 +10,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 
 import structlog
 
-from config.recovery import AgentRecovery
 from gateway.calls import events as ev
 from gateway.calls.budget import Budget
 from gateway.calls.conversation import Conversation, Goodbye
 from gateway.calls.dtmf import DtmfCollector
 from gateway.calls.ending import Ending, OwnEnd
 from gateway.calls.greeter import Greeter
-from gateway.calls.greeting import Greeting
 from gateway.calls.limits import TIME_IS_OVER, GoodbyeMissing, Limit, LimitEvent, LimitNear, LimitReached
 from gateway.calls.model import LiveModel
 from gateway.calls.opening import Opener, OpenSession
 from gateway.calls.recovery import Recovery, Situation
 from gateway.calls.report import Report
 from gateway.calls.rounds import ToolRounds
+from gateway.calls.terms import BridgeSettings
 from gateway.calls.vigil import Vigil
 from gateway.calls.voice import AgentVoice
 from gateway.legs.base import (
@@ -69,28 +67,6 @@ TOOL_GRACE_S = 3.0
 """How long tools that have begun may still run when the line is gone."""
 MEDIA_AGAIN_S = 10.0
 """How long after a transfer that failed, at most, a line without packets is noticed."""
-
-
-@dataclass(frozen=True, slots=True)
-class BridgeSettings:
-    """
-    What an agent's configuration says about its conversations. Recordings are in the line's format.
-
-    Args:
-        greeting: How the call begins; ``None`` lets the caller speak first.
-        recovery: What is done when a session is lost.
-        moment: Bridges the pause meanwhile.
-        apology: For a call that cannot go on.
-        fallback: Whom the caller of such a call is transferred to; ``None`` hangs up after the apology.
-        connecting: Said before that transfer.
-    """
-
-    greeting: Greeting | None
-    recovery: AgentRecovery
-    moment: bytes
-    apology: bytes
-    fallback: str | None
-    connecting: bytes
 
 
 class Bridge:
@@ -140,6 +116,8 @@ class Bridge:
         self._voice = AgentVoice(leg, model.output, talk, report, model.history)
         self._pump: asyncio.Task[None] | None = None
         """Brings what the present session says to the line."""
+        self._ears: asyncio.Task[None] | None = None
+        """Brings the caller's voice to the model."""
         self._over = asyncio.Event()
         self._media_lost = asyncio.Event()
         self._hung_up = HungUp(by_caller=False, reason="local")
@@ -172,7 +150,6 @@ class Bridge:
         async with asyncio.TaskGroup() as group:
             self._group = group
             tasks = [
-                group.create_task(self._caller_to_model(), name=f"{name} caller->model"),
                 group.create_task(self._line_events(), name=f"{name} line"),
                 group.create_task(self._lost_media(), name=f"{name} media"),
                 group.create_task(self.recovery.run(), name=f"{name} recovery"),
@@ -180,6 +157,7 @@ class Bridge:
                 group.create_task(self._vigil.run(self, self.recovery), name=f"{name} vigil"),
                 group.create_task(self._greeter.greet(), name=f"{name} greeting"),
             ]
+            self._listen()
             self._follow(self._model.session)
             ending = group.create_task(self._end(), name=f"{name} ending")
             await self._over.wait()
@@ -187,7 +165,7 @@ class Bridge:
                 await asyncio.wait(self._running, timeout=TOOL_GRACE_S)
             if self._ending.redirecting:  # a trunk that took the caller over may just hang up
                 await asyncio.wait({ending}, timeout=TOOL_GRACE_S)
-            for task in [*tasks, ending, *self._running, self._pump, self._listening]:
+            for task in [*tasks, ending, *self._running, self._pump, self._ears, self._listening]:
                 if task is not None:
                     task.cancel()
         self._voice.tell(cut=True)
@@ -199,6 +177,13 @@ class Bridge:
             self._over.set()
 
     # Caller to model.
+
+    def _listen(self) -> None:
+        """Take the caller's voice anew: a session that reads nothing any more holds nobody up."""
+        if self._ears is not None:
+            self._ears.cancel()
+        name = f"{self._leg.info.id[:8]} caller->model"
+        self._ears = self._group.create_task(self._caller_to_model(), name=name)
 
     async def _caller_to_model(self) -> None:
         hear, ending, report = self._model.hear, self._ending, self._report
@@ -415,6 +400,7 @@ class Bridge:
 
     def break_off(self) -> bool:
         self._vigil.session_lost()
+        self._listen()
         return self._voice.break_off(now=self._clock())
 
     async def go_on_with(self, opened: OpenSession, told: int) -> None:

@@ -19,7 +19,7 @@ import structlog
 from config.agent_tools import TRANSFER_CALL
 from config.recovery import shipped_prompt
 from gateway.calls import events as ev
-from gateway.calls.bridge import Bridge, BridgeSettings
+from gateway.calls.bridge import Bridge
 from gateway.calls.budget import Budget
 from gateway.calls.bus import EventBus
 from gateway.calls.control import CallRequests
@@ -38,6 +38,7 @@ from gateway.calls.report import Report
 from gateway.calls.rounds import ToolRounds
 from gateway.calls.silence import SilenceLimits
 from gateway.calls.state import CallState, State
+from gateway.calls.terms import BridgeSettings
 from gateway.calls.transfers import Outcome, TransferPlan, Transfers
 from gateway.calls.unavailable import turn_away
 from gateway.calls.vigil import Vigil, VigilSettings

@@ -46,7 +46,7 @@ def openai(server: OpenAIFakeServer) -> dict[str, object]:
 
 
 @pytest.mark.report("BR-106")
-@pytest.mark.parametrize("fault", ["close:1011@8", "close:1006@8", "expire@8"])
+@pytest.mark.parametrize("fault", ["close:1011@11", "close:1006@11", "expire@11"])
 def test_a_session_that_ends_in_mid_answer_is_noticed_and_another_one_finishes_the_call(
     fault, ports, tmp_path
 ):

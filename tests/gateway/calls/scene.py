@@ -6,7 +6,7 @@ from decimal import Decimal
 
 from config.prices import Price, Tariff
 from config.recovery import AgentRecovery
-from gateway.calls.bridge import Bridge, BridgeSettings
+from gateway.calls.bridge import Bridge
 from gateway.calls.budget import Budget
 from gateway.calls.bus import EventBus
 from gateway.calls.conversation import Conversation
@@ -21,6 +21,7 @@ from gateway.calls.report import Report
 from gateway.calls.rounds import ToolRounds
 from gateway.calls.silence import SilenceLimits
 from gateway.calls.state import CallState, State
+from gateway.calls.terms import BridgeSettings
 from gateway.calls.transfers import TransferPlan, Transfers
 from gateway.calls.vigil import Vigil, VigilSettings
 from gateway.dialogue.policy import CallPolicy

@@ -1,5 +1,7 @@
 """A call whose model fails, with lines and models played by hand."""
 
+import asyncio
+
 import pytest
 
 from gateway.calls import events as ev
@@ -201,6 +203,20 @@ async def test_an_answer_that_is_wanted_of_a_session_in_doubt_is_asked_of_the_ne
 
         assert [type(each) for each in scene.hand.setups[0].history] == [ToolUsed]
         assert scene.hand.session.told == [("respond", None, True)]
+
+
+async def test_a_session_that_takes_nothing_any_more_holds_nobody_up():
+    async with Rescue() as scene:
+        scene.session.send_audio = lambda audio: asyncio.Event().wait()
+        for _ in range(3):
+            scene.leg.speak(b"\x10" * 160)
+        await scene.settle()
+        await scene.says(BROKE)
+        await scene.swapped()
+        scene.leg.speak(b"\x11" * 160)
+        await scene.settle()
+
+        assert scene.hand.session.heard.endswith(b"\x11" * 160)
 
 
 # Tools.
