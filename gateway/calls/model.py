@@ -231,11 +231,14 @@ class LiveModel:
         self._convert = converter(self._source, self._session.input).convert
         self._turn_from = None
         self._items.clear()
-        for item in self.history.items(after=told):
-            await self._tell(item)
-        while (count := min(self._heard - missed_from, len(self._recent))) > 0:
-            missed_from = self._heard
-            for audio in list(self._recent)[-count:]:
+        # While a full socket is waited for, more is said and done.
+        while told < self.history.version or missed_from < self._heard:
+            items, told = self.history.items(after=told), self.history.version
+            for item in items:
+                await self._tell(item)
+            kept = list(self._recent)
+            missed, missed_from = kept[max(len(kept) - self._heard + missed_from, 0) :], self._heard
+            for audio in missed:
                 await self._session.send_audio(self._convert(audio))
         self.suspended = False
 

@@ -310,17 +310,17 @@ class Recovery:
         """Give the conversation to another session, which goes on where the caller was left."""
         model = self._model
         hears_it_itself = model.has_open_turn
-        wanted = model.wanted
         self._deadline, self._doubted = None, False
         self._began = self._clock()
         await self._stage.go_on_with(opened, told)
         if self._stage.situation().silent or hears_it_itself:
             return
-        if wanted is not None and not broken:
-            await model.respond(instructions=wanted.instructions, tools=wanted.tools)
-        elif due:
+        wanted = model.wanted
+        if broken or (due and wanted is None):
             await model.session.send_text(CONTINUE if broken else ANSWER, role="system")
-            await model.respond()
+        if due or wanted is not None:
+            wanted = wanted or Wanted(None, tools=True)
+            await model.respond(instructions=wanted.instructions, tools=wanted.tools)
 
     def _names(self, *, again: bool) -> list[str]:
         """Return whom to ask in mid-call: who is known to answer first."""
@@ -388,7 +388,9 @@ class Recovery:
                 return
             if ready:
                 not_before = self._clock() + RETRY_S
+            self._busy = False  # who waits for a quiet moment has time for a caller who hears nothing
             await asyncio.sleep(TICK_S)
+            self._busy = True
 
     async def _exchange(self, *, forced: bool) -> bool:
         """Open the next session; take it if the moment is still a good one."""

@@ -287,3 +287,22 @@ async def test_another_line_is_heard_in_its_own_format(model, first):
     await model.hear(b"\x00" * 960)
 
     assert len(first.session.heard) in range(150, 161)
+
+
+async def test_what_becomes_ready_while_the_kept_voice_is_sent_is_told_to_that_session_once(model):
+    class Slow(HandSession):
+        async def send_audio(self, audio):
+            await super().send_audio(audio)
+            if len(self.heard) == 160:  # the socket is full: others run meanwhile
+                await model.send_tool_result(result("c1"))
+                await model.send_text("DTMF 1 pressed")
+
+    model.renamed(asked("c1"))
+    model.suspend()
+    await frames(model, 2, 3)
+    second = opened(session=Slow())
+    await model.resume(second, told=model.history.version)
+
+    (_, _, late), digits = second.session.told
+    assert result("c1").to_json() in late
+    assert digits == ("text", "user", "DTMF 1 pressed")

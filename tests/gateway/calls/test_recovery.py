@@ -6,6 +6,7 @@ import pytest
 
 from gateway.calls import events as ev
 from gateway.calls import recovery
+from gateway.calls.bridge import TIME_IS_OVER
 from gateway.calls.recovery import ANSWER, CONTINUE
 from gateway.legs.base import HangupCause, TransferProgress, TransferState
 from providers.errors import ProviderRejected, ProviderUnavailable, SessionLost
@@ -24,6 +25,7 @@ from providers.types import (
     SpeechStopped,
     ToolUsed,
 )
+from tests.gateway.calls.doubles import HandSession
 from tests.gateway.calls.rescue import Rescue
 from tests.gateway.calls.scene import APOLOGY, BUSY, CONFIRMED, CONNECTING, MOMENT, audio, tool
 from tools.types import EndRequest, TransferRequest
@@ -431,3 +433,36 @@ async def test_a_caller_who_hangs_up_ends_the_search():
         assert (await scene.call).by_caller
         await scene.settle()
         assert scene.hand.closed == 1
+
+
+async def test_a_goodbye_that_was_asked_for_in_mid_sentence_is_asked_of_the_next_session():
+    async with Rescue(max_duration_s=60) as scene:
+        scene.hand.ready.clear()
+        await scene.says(audio("a", 400), AgentTranscript("a", "We open at", final=False), BROKE)
+        await scene.time_passes(61)
+        scene.hand.ready.set()
+        await scene.swapped()
+
+        assert scene.hand.session.told == [("text", "system", CONTINUE), ("respond", TIME_IS_OVER, False)]
+
+
+async def test_what_a_tool_asks_for_while_the_kept_voice_is_sent_is_asked_of_that_session():
+    async with Rescue() as scene:
+
+        class Slow(HandSession):
+            async def send_audio(self, audio):
+                await super().send_audio(audio)
+                scene.tools.gate.set()  # the socket is full: others run meanwhile
+                await scene.settle()
+
+        scene.hand.sessions = [Slow()]
+        scene.hand.ready.clear()
+        scene.tools.gate.clear()
+        await scene.says(tool("lookup_caller"), BROKE)
+        scene.leg.speak(b"\x10" * 160)
+        await scene.settle()
+        scene.hand.ready.set()
+        await scene.swapped()
+        await scene.settle()
+
+        assert [each[0] for each in scene.hand.session.told] == ["text", "respond"]

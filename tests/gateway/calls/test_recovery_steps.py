@@ -220,3 +220,14 @@ async def test_a_session_that_is_lost_before_the_quiet_moment_is_replaced():
         await scene.swapped()
 
         assert scene.steps == [("lost", "1006"), ("swapped", "session_lost")]
+
+
+async def test_a_caller_who_hears_nothing_is_helped_while_a_hand_over_waits_for_a_quiet_moment():
+    async with Rescue() as scene:
+        await scene.says(SpeechStarted(), SpeechStopped(), SessionEnding(60.0))
+        await scene.silence(1)
+        scene.bridge.recovery.request("no_audio")
+        await scene.until(lambda: scene.steps)
+
+        assert scene.steps == [("nudged", "no_audio")]
+        assert scene.session.told == [("respond", None, True)]
