@@ -59,7 +59,7 @@ def decode(raw: bytes) -> ServerMessage:
     """
     try:
         return _decoder.decode(raw)
-    except msgspec.DecodeError as exc:  # a ValidationError is one, too: it names the key, not the value
+    except (msgspec.DecodeError, RecursionError) as exc:  # a ValidationError names the key, not the value
         raise WireError(f"a frame cannot be read: {exc}") from None
 
 

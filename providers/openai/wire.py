@@ -85,9 +85,9 @@ def audio_delta(raw: bytes) -> AudioReceived | None:
         return None
     try:
         audio = pybase64.b64decode(payload[:-2], validate=True)
-    except binascii.Error:
+        return AudioReceived(parts[11].decode(), parts[15].decode(), audio)
+    except (binascii.Error, UnicodeDecodeError):
         return None
-    return AudioReceived(parts[11].decode(), parts[15].decode(), audio)
 
 
 def _audio(text: str) -> bytes:

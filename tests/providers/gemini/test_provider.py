@@ -95,6 +95,12 @@ async def test_fault_38_any_other_first_answer_is_no_session(tls, answer: dict) 
         assert (await refusal(server.provider(), ProviderUnavailable)).code == "no_setup"
 
 
+@pytest.mark.parametrize("answer", [5, "text", [], [1], None, {"setupComplete": 5}, {"goAway": []}])
+async def test_a_first_answer_of_no_shape_is_a_server_that_cannot_be_used(tls, answer) -> None:
+    async with HandServer(tls, on_setup=lambda _index, _made: [answer]) as server:
+        await refusal(server.provider(), ProviderUnavailable)
+
+
 async def test_a_certificate_that_nobody_vouches_for_is_named(tls, tmp_path) -> None:
     other = Authority(tmp_path, "somebody else").file
     async with HandServer(tls) as server:

@@ -140,6 +140,7 @@ def test_caller_audio_is_what_the_service_reads() -> None:
         b"\xff\xfe",
         b'{"serverContent":7}',
         b'{"toolCall":{"functionCalls":{}}}',
+        b'{"toolCall":{"functionCalls":[{"id":"c","args":' + b"[" * 5000,
     ],
 )
 def test_a_broken_frame_is_one_error(frame: bytes) -> None:
