@@ -63,8 +63,8 @@ def failures_named(settings: GeminiSettings, limit_s: float) -> Iterator[None]:
     except (InvalidURI, SecurityError) as exc:
         raise ProviderRejected(without_key(f"cannot connect: {exc}", settings)) from None
     except (OSError, InvalidHandshake, ValueError, TypeError, AttributeError, RecursionError) as exc:
-        # The SDK raises ValueError for an answer that is not JSON, and quotes it; the rest for JSON of another
-        # shape, which it does not check.
+        # The SDK raises ValueError for an answer that is not JSON, and quotes it; the rest for JSON of a
+        # shape that it does not expect.
         raise ProviderUnavailable(without_key(f"cannot connect: {exc}"[:300], settings)) from None
 
 
