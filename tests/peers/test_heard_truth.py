@@ -271,13 +271,20 @@ def hear_the_farewell(caller: Caller, rng: random.Random) -> None:
         assert len(caller.spurts) < 20, "the agent never ends the call"
 
 
+def last_time(pieces: list[Piece]) -> list[Piece]:
+    """Return the pieces of the last time that a recording was played; a goodbye may be begun twice."""
+    run: list[Piece] = []
+    for piece in pieces:
+        run = [*run, piece] if run and piece.start >= run[-1].end else [piece]
+    return run
+
+
 def lost_frames(call: Call, numbers: list[int]) -> int:
-    """Count the 20 ms of recordings that were not played whole, one after the other."""
+    """Count the 20 ms of recordings that were not played the last time, one after the other."""
     lost = 0
     for number in numbers:
         samples = call.line.recordings[number] * SAMPLES_MS
-        heard = [piece for piece in call.heard(number) if piece.end - piece.start > LEAST]
-        played = sum(piece.end - piece.start for piece in heard)
+        played = sum(piece.end - piece.start for piece in last_time(call.heard(number)))
         lost += -(-max(0, samples - played - LEAST) // 160)
     return lost
 
