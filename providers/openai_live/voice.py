@@ -8,7 +8,8 @@ announcement of a transfer work alike:
 * An item begins with the first sound and ends after ``pause_ms`` of silence, or as soon as the caller speaks
   into a silence, or when nothing comes any more. The pauses within it are passed on, the silence between
   items is not.
-* The stream comes at the speed of speech, so ``buffer_ms`` of each item are collected first, against jitter.
+* The stream comes at the speed of speech, so an item is played when there are ``buffer_ms`` more than the
+  piece that is due: so much later than it should the next one may come.
   What comes too fast, after the network held it back, is played all the same; only pauses are then left out
   until no more than ``LATE_MS`` wait.
 
@@ -85,7 +86,7 @@ class Voice:
         bytes_per_ms: Of the session's format.
         pause_ms: Silence that ends an utterance.
         yield_ms: How long the model may talk on while the caller speaks.
-        buffer_ms: How much of an utterance is collected before it is played.
+        buffer_ms: How much of an utterance is kept against jitter.
     """
 
     def __init__(self, bytes_per_ms: int, *, pause_ms: int, yield_ms: int, buffer_ms: int) -> None:
@@ -151,7 +152,7 @@ class Voice:
         if item.quiet_ms >= self._pause_ms:
             self._end(item, ResponseStatus.COMPLETED)
             return None
-        if not loud and self._waiting_ms >= LATE_MS:
+        if not loud and self._waiting_ms - ms >= LATE_MS:
             return None
         return self._pass(item, audio, ms, loud=loud)
 
@@ -174,7 +175,7 @@ class Voice:
         if item.held is not None:
             item.held.append(audio)
             item.held_ms += ms
-            if item.held_ms < self._buffer_ms:
+            if item.held_ms < self._buffer_ms + ms:
                 return None
             audio, ms = b"".join(item.held), item.held_ms
             item.held = None

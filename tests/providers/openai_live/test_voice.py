@@ -80,10 +80,10 @@ def test_the_next_utterance_is_another_item():
 
 
 def test_some_of_each_utterance_is_collected_against_jitter():
-    stream = Stream(buffer_ms=80).hear(40, loud=True)
+    stream = Stream(buffer_ms=80).hear(80, loud=True)
     assert stream.events == []
-    stream.hear(40, loud=True)
-    assert [len(each.audio) // MS for each in stream.of(AudioDelta)] == [80]
+    stream.hear(80, loud=True)
+    assert [len(each.audio) // MS for each in stream.of(AudioDelta)] == [120, 40]
 
 
 def test_an_utterance_shorter_than_the_buffer_is_heard_all_the_same():
