@@ -42,6 +42,8 @@ class Turn:
     began_ms: int = 0
     """When this utterance began."""
     begun: bool = False
+    early: tuple[Call, ...] = ()
+    """Calls that come with the first sound (fault ``early_calls``)."""
 
     @property
     def speaking(self) -> bool:
@@ -154,8 +156,7 @@ class Mouth:
         if self._faults.get("early_calls", response=turn.number) and not turn.begun:
             calls = tuple(act for act in turn.acts if isinstance(act, Call))
             turn.acts = deque(act for act in turn.acts if isinstance(act, Say))
-            if calls:
-                self._call(turn, calls)
+            turn.early = calls
         turn.begun = True
 
     def _take_calls(self, turn: Turn) -> tuple[Call, ...]:
@@ -179,6 +180,9 @@ class Mouth:
             }
             if text:
                 self._emit("session.output_transcript.delta", delta=text, **where)
+        if turn.early:
+            calls, turn.early = turn.early, ()
+            self._call(turn, calls)
         fault = self._faults.get("die", response=turn.number)
         if fault and turn.at * 2 >= len(turn.audio):
             self._cut(int(fault.number))

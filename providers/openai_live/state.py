@@ -241,8 +241,10 @@ class Conversation:
         self._tokens += message.usage
         self._count_usage(self._seconds)
         events, refusals = self._backend.finish(message)
-        if events:
-            self._turns.settle()  # what comes of it may end the session
+        if events:  # what comes of it may end the call: first, what was said before
+            self._turns.settle()
+            self.voice.release()
+            self._events += [*self._turns.events(), *self.voice.events()]
         self._events += events
         for result in refusals:
             self._out.append(AnswerCall(self._id("answer"), result.call_id, result.to_json()))

@@ -207,6 +207,14 @@ class Voice:
         item.words.append((end_ms, text))
         self._events.append(AgentTranscript(item.id, text, final=False))
 
+    def release(self) -> None:
+        """Pass on what was collected of an utterance, because what comes next must not overtake it."""
+        item = self._item
+        if item is not None and item.held:
+            self._events.append(AudioDelta(item.id, b"".join(item.held)))
+            self._waiting_ms += item.held_ms
+            item.held = None
+
     # The caller, and the end of an utterance.
 
     def caller_began(self) -> None:

@@ -46,8 +46,8 @@ SPEECH, SILENCE = power_at(-25.0), 0.0
 class Told:
     """A conversation in a time of its own: 20 ms of the caller, then 20 ms of the model."""
 
-    def __init__(self) -> None:
-        voice = Voice(8, pause_ms=800, yield_ms=1200, buffer_ms=0)
+    def __init__(self, *, buffer_ms: int = 0) -> None:
+        voice = Voice(8, pause_ms=800, yield_ms=1200, buffer_ms=buffer_ms)
         self.state = Conversation(voice, Ear(threshold=0.5, silence_ms=500), backend_model="thinker")
         self.now = 100.0
         self.events: list = []
@@ -148,6 +148,16 @@ def test_tools_are_answered_and_the_backend_goes_on_by_itself():
     told.respond()
     assert len(told.of(ContinueResponse)) == 1
     assert told.contexts() == []
+
+
+def test_what_is_kept_against_jitter_reaches_the_call_before_a_tool_call_does():
+    """The call may end on it: it has to know that something is being said."""
+    told = Told(buffer_ms=200).run(80, model=SPEECH)
+    assert told.events == []
+    told.hear(*call())
+    assert [type(each).__name__ for each in told.events] == ["AudioDelta", "ToolCallsRequested"]
+    told.run(200, model=SPEECH)
+    assert len([each for each in told.events if type(each).__name__ == "AudioDelta"]) == 11
 
 
 def test_tools_can_be_forbidden_for_one_response():
