@@ -25,7 +25,7 @@ from providers.gemini.backlog import Backlog
 from providers.gemini.config import SEARCH_TOKENS, instructions, setup_warnings, tools_json
 from providers.gemini.failures import REFUSALS, close_reason
 from providers.gemini.history import turns_of
-from providers.gemini.messages import Blob, ClientMessage, ServerMessage, UpdateContext
+from providers.gemini.messages import ClientMessage, UpdateContext
 from providers.gemini.models import History, Profile
 from providers.gemini.resumption import Resumption
 from providers.gemini.state import Conversation
@@ -157,17 +157,14 @@ class GeminiSession:
                 await self._tick(now)
                 continue
             self._liveness.heard(now)
-            message = self._decode(raw)
-            if message is None:
-                continue
-            blob = wire.audio_alone(message)
-            if blob is None or not wire.has_rate(blob):
-                await self._take(message, now)
-            elif (delta := self._heard(blob, now)) is not None:
+            audio = wire.audio_at_once(raw)
+            if audio is None:
+                await self._take(raw, now)
+            elif (item_id := self._conversation.receive_audio(audio, now=now)) is not None:
                 if not self._conversation.has_events:
-                    return delta
+                    return AudioDelta(item_id, audio)
                 await self._settle()  # the turn begins with it: what happened before is told before
-                self._ready.append(delta)
+                self._ready.append(AudioDelta(item_id, audio))
 
     def _check(self) -> None:
         """Raise what ends the iteration."""
@@ -192,25 +189,13 @@ class GeminiSession:
         finally:
             self._waiting = None
 
-    def _decode(self, raw: bytes) -> ServerMessage | None:
+    async def _take(self, raw: bytes, now: float) -> None:
+        """Take any frame that is not audio alone."""
         try:
-            return wire.decode(raw)
+            message = wire.decode(raw)
         except wire.WireError as exc:
             self._ready.append(ProviderWarning("invalid_event", str(exc)))
-            return None
-
-    def _heard(self, blob: Blob, now: float) -> AudioDelta | None:
-        """Take audio that came alone in its frame."""
-        try:
-            audio = wire.audio(blob)
-        except wire.WireError as exc:
-            self._ready.append(ProviderWarning("invalid_event", str(exc)))
-            return None
-        item_id = self._conversation.receive_audio(audio, now=now)
-        return None if item_id is None else AudioDelta(item_id, audio)
-
-    async def _take(self, message: ServerMessage, now: float) -> None:
-        """Take any other frame."""
+            return
         if (going := message.go_away) is not None:
             self._resumption.go_away(wire.duration(going.time_left), now)
         if (update := message.session_resumption_update) is not None:

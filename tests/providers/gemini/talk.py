@@ -71,12 +71,11 @@ class Talk:
     def hear(self, *frames: dict) -> Talk:
         """Give frames of the server, as the session does."""
         for frame in frames:
-            message = wire.decode(json.dumps(frame).encode())
-            blob = wire.audio_alone(message)
-            if blob is None:
-                self.conversation.receive(message, now=self.now)
+            raw = json.dumps(frame).encode()
+            audio = wire.audio_at_once(raw)
+            if audio is None:
+                self.conversation.receive(wire.decode(raw), now=self.now)
             else:
-                audio = wire.audio(blob)
                 item_id = self.conversation.receive_audio(audio, now=self.now)
                 self.take()
                 if item_id is not None:

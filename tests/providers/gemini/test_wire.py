@@ -58,11 +58,16 @@ def test_the_golden_frames_are_valid_and_read_without_loss(name: str) -> None:
         assert known(frame, made) == made
 
 
-def test_audio_that_comes_alone_takes_the_short_way() -> None:
-    blob = wire.audio_alone(read(voice(20)))
-    assert blob is not None
-    assert wire.audio(blob) == bytes(960)
-    assert wire.has_rate(blob)
+def at_once(frame: dict, **layout) -> bytes | None:
+    return wire.audio_at_once(json.dumps(frame, **layout).encode())
+
+
+@pytest.mark.parametrize("layout", [{}, {"indent": 2}, {"separators": (",", ":")}])
+def test_audio_that_comes_alone_takes_the_short_way_however_it_is_laid_out(layout: dict) -> None:
+    frame = voice(20)
+    assert at_once(frame, **layout) == bytes(960)
+    del frame["serverContent"]["modelTurn"]["role"]
+    assert at_once(frame, **layout) == bytes(960)
 
 
 @pytest.mark.parametrize(
@@ -78,18 +83,25 @@ def test_audio_that_comes_alone_takes_the_short_way() -> None:
     ],
 )
 def test_whatever_else_is_in_a_frame_with_audio_is_not_overlooked(more: dict) -> None:
-    assert wire.audio_alone(read(voice(20, **more))) is None
-    assert wire.audio_alone(read({**voice(20), "usageMetadata": {"promptTokenCount": 1}})) is None
+    assert at_once(voice(20, **more)) is None
+    assert at_once({**voice(20), "usageMetadata": {"promptTokenCount": 1}}) is None
+    assert at_once({"usageMetadata": {"promptTokenCount": 1}, **voice(20)}) is None
 
 
-def test_two_parts_and_thoughts_take_the_long_way() -> None:
+def test_two_parts_thoughts_other_rates_and_what_is_no_base64_take_the_long_way() -> None:
     frame = voice(20)
     parts = frame["serverContent"]["modelTurn"]["parts"]
     parts.append(parts[0])
-    assert wire.audio_alone(read(frame)) is None
+    assert at_once(frame) is None
     thought = voice(20)
     thought["serverContent"]["modelTurn"]["parts"][0]["thought"] = True
-    assert wire.audio_alone(read(thought)) is None
+    assert at_once(thought) is None
+    assert at_once(voice(20, mime="audio/pcm;rate=16000")) is None
+    for raw in (b"", b'"data"', b'{"data":"', b'{"data":"AAAA"}'):
+        assert wire.audio_at_once(raw) is None
+    odd = json.dumps(voice(20)).replace("AAAA", "AA-_", 1).encode()
+    assert wire.audio_at_once(odd) is None
+    assert wire.decode(odd).server_content is not None
 
 
 @settings(max_examples=60, deadline=None)
