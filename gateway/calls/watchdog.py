@@ -312,11 +312,16 @@ class Watchdog:
             pass
         elif self._open and self._queued_ms <= 0 and not self._speaking:
             found.append((self._moved_at + patience.gap, Fault.BROKEN_OFF))
-        elif self._due is not None or self._speaking:
+        elif (self._due is not None or self._speaking) and not self._answers:
             found.append((self._reply_deadline(), Fault.NO_AUDIO))
         if episode is not None:
             return [(max(at, episode.again_at), fault) for at, fault in found]
         return found
+
+    @property
+    def _answers(self) -> bool:
+        """Whether audio of the answer is on its way; what becomes of it is another question."""
+        return self._queued_ms > self._skip_ms and self._turn_model is not TurnModel.DUPLEX
 
     def _reply_deadline(self) -> float:
         patience = self._patience
