@@ -60,9 +60,9 @@ class Patience:
     """Of audio at the beginning of a reply in which nothing can be heard."""
     hush: float = 3.0
     """The same inside a reply."""
-    gap: float = 1.5
+    gap: float = 1.2
     """In the middle of an utterance, when everything that came was heard."""
-    stuck: float = 1.5
+    stuck: float = 1.2
     """Of queued audio of which nothing leaves."""
     retry: float = 0.25
     """Before a response that failed is asked for again."""

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from tests.kit.process import Process
 from tests.kit.rogue import Manner, Rogue
 from tests.kit.sound import FRAME, Pcm
 
+T = TypeVar("T")
 GAUGES = (
     "trunkline_calls_active",
     "trunkline_rtp_ports_leased",
@@ -95,10 +97,14 @@ def last_sound_ms(recording: Pcm) -> int:
 
 def together(acts: Sequence[Callable[[], None]]) -> None:
     """Run all at once, each in its thread; raise what one of them raises when all are done."""
+    results(acts)
+
+
+def results(acts: Sequence[Callable[[], T]]) -> list[T]:
+    """Do the same and return what each returned."""
     with ThreadPoolExecutor(max_workers=len(acts)) as pool:
         done = [pool.submit(act) for act in acts]
-    for each in done:
-        each.result()
+    return [each.result() for each in done]
 
 
 @contextmanager
