@@ -362,7 +362,7 @@ async def test_every_close_is_a_loss(code: int) -> None:
 
 async def test_the_end_of_an_hour_is_announced_and_then_a_loss() -> None:
     """Fault 8."""
-    async with talk(faults="expire@0.05", server_options={"session_seconds": 200.0}) as caller:
+    async with talk(faults="expire@0.5", server_options={"session_seconds": 200.0}) as caller:
         with pytest.raises(SessionLost) as caught:
             await caller.hear_until(ResponseDone)
         assert caught.value.code == "session_expired"
