@@ -29,6 +29,8 @@ class Plan:
     """The same while the caller waits: then another session is sooner there."""
     first_wait: float = 0.5
     longest_wait: float = 4.0
+    stay: float = 5.0
+    """A connection that resumed a session is kept for so long: a server may send away each one at once."""
     refusals: int = 2
     """Handles are refused for good after so many times."""
     losses: int = 3
@@ -57,6 +59,7 @@ class Resumption:
         self._deadline: float | None = None
         self._wanted = False
         self._told = False
+        self._stays_until: float | None = None
         self._doubted = False
         self._until = 0.0
         self._wait = 0.0
@@ -94,6 +97,10 @@ class Resumption:
 
     def due(self, now: float, *, quiet: bool) -> bool:
         """Say whether to leave this connection now, for a new one of the same session."""
+        if self._stays_until is not None:
+            if now < self._stays_until:
+                return False
+            self._stays_until = None
         if not self.handle:
             return False
         if self._deadline is not None and now >= self._deadline - self._plan.before_deadline:
@@ -117,7 +124,9 @@ class Resumption:
         times: list[float] = []
         if self._hand_over_at is not None and not self._told:
             times.append(self._hand_over_at)
-        if self._deadline is not None and self.handle:
+        if self.moving and self._stays_until is not None:
+            times.append(self._stays_until)
+        elif self._deadline is not None and self.handle:
             times.append(self._deadline - self._plan.before_deadline)
         return min(times, default=None)
 
@@ -161,8 +170,9 @@ class Resumption:
         self._doubted = True
         return max(0.0, self._until - now)
 
-    def opened(self) -> None:
+    def opened(self, now: float) -> None:
         """Note that another connection stands."""
+        self._stays_until = now + self._plan.stay
         self._deadline = None
         self._wanted = False
         self._doubted = False

@@ -264,7 +264,7 @@ class GeminiSession:
             return
         now = self._loop.time()
         self._socket = socket
-        self._resumption.opened()
+        self._resumption.opened(now)
         self._liveness = patient_liveness()
         self._liveness.begin(now)
         self._conversation.resumed(now)

@@ -36,8 +36,20 @@ def test_it_moves_at_the_first_quiet_moment_and_five_seconds_before_the_end_in_a
     assert not made.due(144.9, quiet=False)
     assert made.due(145.0, quiet=False)
     assert made.next_timeout() == 145.0
-    made.opened()
+    made.opened(146.0)
     assert not made.due(200.0, quiet=True)
+
+
+def test_a_server_that_sends_every_connection_away_does_not_hurry_us() -> None:
+    made = with_handle()
+    made.go_away(0, 100.0)
+    assert made.due(100.0, quiet=False)
+    made.opened(100.1)
+    made.go_away(0, 100.2)
+    stay = Plan().stay
+    assert not made.due(100.2, quiet=True)
+    assert made.next_timeout() == pytest.approx(100.1 + stay)
+    assert made.due(100.1 + stay, quiet=False)
 
 
 def test_a_going_away_without_a_time_is_taken_for_soon() -> None:
@@ -100,7 +112,7 @@ def test_doubt_is_told_once_for_each_search() -> None:
     made.start(0.0, urgent=False)
     assert made.doubt(1.0) == 29.0
     assert made.doubt(2.0) is None
-    made.opened()
+    made.opened(90.0)
     made.start(100.0, urgent=False)
     assert made.doubt(100.0) == 30.0
 
