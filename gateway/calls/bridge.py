@@ -63,6 +63,10 @@ from tools.types import EndRequest
 
 log = structlog.get_logger(__name__)
 
+EVENTS_IN_A_ROW = 32
+"""After so many events of a session other calls have their turn, however fast it sends."""
+MAX_WARNINGS = 100
+"""Of the sessions of one call that are logged; the last one says so."""
 TOOL_GRACE_S = 3.0
 """How long tools that have begun may still run when the line is gone."""
 MEDIA_AGAIN_S = 10.0
@@ -121,6 +125,7 @@ class Bridge:
         self._over = asyncio.Event()
         self._media_lost = asyncio.Event()
         self._hung_up = HungUp(by_caller=False, reason="local")
+        self._events = self._warnings = 0
         self._digits = DtmfCollector()
         self._running: set[asyncio.Task[None]] = set()
         """Tools and keys that are on their way to the model."""
@@ -263,6 +268,9 @@ class Bridge:
                     self._audio(known)
                 else:
                     await self._handle(known)
+                self._events += 1
+                if self._events % EVENTS_IN_A_ROW == 0:
+                    await asyncio.sleep(0)
         except SessionLost as error:
             log.error("provider.session_lost", code=error.code, error=str(error))  # noqa: TRY400 - foreseen
             self._ending.caller_paused()  # whoever told us that the caller speaks tells us no more
@@ -318,7 +326,10 @@ class Bridge:
             case ResponseDone():
                 self._response_done(event)
             case ProviderWarning():
-                log.warning("provider.warning", code=event.code, message=event.message)
+                self._warnings += 1
+                if self._warnings <= MAX_WARNINGS:
+                    last = self._warnings == MAX_WARNINGS
+                    log.warning("provider.warning", code=event.code, message=event.message, last=last)
                 if event.code == CONNECTION_LOST:
                     self.recovery.doubt()
             case SessionEnding():

@@ -23,6 +23,7 @@ Rules of play-out:
 from __future__ import annotations
 
 from collections import deque
+from itertools import islice
 from typing import NamedTuple
 
 from providers.types import AudioFormat
@@ -257,7 +258,9 @@ class Playout:
 
     def _new_item(self, item_id: str) -> _Item:
         if len(self._items) >= _MAX_ITEMS:
-            done = (key for key, item in self._items.items() if item.heard + item.dropped == item.enqueued)
+            # Items are heard in order: where the first are not, a search through all is in vain.
+            first = islice(self._items.items(), _MAX_ITEMS)
+            done = (key for key, item in first if item.heard + item.dropped == item.enqueued)
             oldest = next(done, None)
             if oldest is not None:
                 del self._items[oldest]

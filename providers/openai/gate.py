@@ -188,7 +188,7 @@ class ResponseGate:
         self._progress_at = now
         if response_id in self._over or response_id in self._running:
             return False
-        self._running.append(response_id)
+        self._running = [*self._running, response_id][-_RESPONSES_KEPT:]
         self._saw_all, self._spoke = not self._unseen, False
         if self.state is GateState.FREE:
             self._asked_at = now

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -303,3 +305,15 @@ def test_heard_and_dropped_are_enqueued_and_order_and_marks_hold(actions, wide) 
         item_ = playout._items.get(key)
         if item_ is not None:
             assert item_.heard + item_.dropped == item_.enqueued == enqueued[key]
+
+
+def test_a_queue_of_very_many_items_costs_each_of_them_the_same() -> None:
+    def cost(items: int) -> float:
+        playout = Playout(PCMU)
+        began = time.process_time()
+        for number in range(items):
+            playout.enqueue(b"\x11" * 160, item_id=f"item-{number}")
+        return time.process_time() - began
+
+    cost(1000)
+    assert cost(16_000) < 24 * cost(2000)  # 64 times where all are looked at

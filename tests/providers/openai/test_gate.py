@@ -410,3 +410,12 @@ def test_a_response_stalls_only_without_any_event() -> None:
     assert gate.next_timeout() == 55
     gate.handle_timeout(now=55)
     assert gate.stalled
+
+
+def test_responses_whose_ends_are_lost_do_not_pile_up() -> None:
+    gate = ResponseGate()
+    for number in range(1000):
+        gate.receive_created(f"resp_{number}", now=number)
+    assert len(gate.response_ids) <= 16
+    gate.receive_finished("resp_999", completed=True, now=1000)
+    assert gate.state is GateState.FREE
