@@ -20,6 +20,8 @@ from tests.providers.contract.far import KEY, Kind, Trouble
 from tools.types import AgentToolDefinition, JsonObject
 
 # A session that loses its connection goes on over another one, unless the server gives it no handle.
+WAITING_MODEL = "gemini-3.1-flash-live-preview"
+"""Waits for the answers to its calls, and takes them back when the caller speaks."""
 FAULTS = {
     Trouble.HANG: "stall@0",
     Trouble.NO_MODEL: "status:404",
@@ -153,6 +155,7 @@ async def _open(script: Script, troubles: tuple[Trouble, ...]) -> AsyncIterator[
                 api_key=KEY,
                 base_url=nobody if Trouble.NOBODY in troubles else server.url,
                 ca_file=authority,
+                model=WAITING_MODEL if Trouble.CANCELLED_CALL in troubles else MODEL,
                 connect_timeout_s=0.3 if Trouble.HANG in troubles else 30.0,
             )
             yield FarGemini(server, GeminiProvider(settings))
@@ -161,7 +164,7 @@ async def _open(script: Script, troubles: tuple[Trouble, ...]) -> AsyncIterator[
 GEMINI = Kind(
     name="gemini",
     capabilities=capabilities(profile_of(MODEL, vertex=False)),
-    troubles=frozenset({*FAULTS, Trouble.BAD_KEY, Trouble.NOBODY}),
+    troubles=frozenset({*FAULTS, Trouble.BAD_KEY, Trouble.NOBODY, Trouble.CANCELLED_CALL}),
     voices=("Kore", "Puck"),
     open=_open,
 )

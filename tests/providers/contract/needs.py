@@ -13,7 +13,7 @@ Need = Callable[[Kind], bool]
 
 
 def needs(*wanted: Need | Trouble) -> pytest.MarkDecorator:
-    """Skip the behaviour for a provider that lacks one of these."""
+    """Ask the behaviour only of a provider that has all of these."""
     return pytest.mark.needs.with_args(*wanted)  # a call with one function would decorate it
 
 

@@ -36,6 +36,10 @@ def test_every_provider_keeps_at_least_sixty_behaviours_and_lacks_few(kind) -> N
     assert len(skipped) <= MOST_SKIPPED, sorted(skipped)
 
 
+def test_every_behaviour_is_asked_of_somebody() -> None:
+    assert [name for name, needs in behaviours() if all(lacking(kind, needs) for kind in KINDS)] == []
+
+
 def test_no_behaviour_asks_for_a_name() -> None:
     names = {kind.name for kind in KINDS}
     for path in FOLDER.glob("test_*.py"):

@@ -111,16 +111,6 @@ async def test_an_update_with_a_part_that_cannot_be_changed_changes_nothing(dial
         assert call.far.instructions() == "You answer the phone.\n\n## Tools"
 
 
-@needs(a_fixed(Part.PROMPT))
-async def test_a_prompt_that_cannot_be_changed_is_refused(dial) -> None:
-    async with dial() as call:
-        with pytest.raises(ProviderRejected):
-            await call.session.update(CallUpdate(1, prompt="Other."))
-        assert call.far.instructions() == "You answer the phone.\n\n## Tools"
-        await call.session.respond()
-        await call.hear_speech(GREETING)
-
-
 async def test_an_update_of_nothing_is_nothing(dial) -> None:
     async with dial() as call:
         await call.session.update(CallUpdate(1))
