@@ -274,8 +274,7 @@ class Vigil:
         now = self._clock()
         if watched.ends:
             self._dog.forget()
-        else:
-            self._dog.handle_timeout(now=now)
+        self._dog.handle_timeout(now=now)  # a repair settles also while the call ends
         for step in self._dog.steps():
             await self._take(step, watched, ladder)
         await self._mind_the_caller(watched, now)

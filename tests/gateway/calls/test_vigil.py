@@ -1,5 +1,7 @@
 """Who watches a bridged call, with the clock in the test's hands."""
 
+import asyncio
+
 import pytest
 
 from gateway.calls import events as ev
@@ -16,7 +18,8 @@ from providers.types import (
     SpeechStarted,
     SpeechStopped,
 )
-from tests.gateway.calls.scene import Scene, audio, tool
+from tests.gateway.calls.scene import BUSY, Scene, audio, tool
+from tools.types import TransferRequest
 
 PATIENCE = Patience()
 DONE = ResponseDone("r", ResponseStatus.COMPLETED)
@@ -191,3 +194,28 @@ async def test_nobody_is_hung_up_on_while_the_agent_speaks():
             await scene.hears(200)
 
         assert scene.watcher.of(ev.CallerWasSilent) == []
+
+
+async def test_a_repair_that_settles_during_a_transfer_keeps_nobody_awake(monkeypatch):
+    async with Scene(transfer=BUSY, greeting=None) as scene:
+        await scene.says(SpeechStarted(), SpeechStopped())
+        await scene.passes(8)
+        await scene.says(audio("a", 200), AudioDone("a"))
+        await scene.hears(200)
+        assert scene.watcher.of(ev.ReplyHeard)
+        scene.leg.hold_transfer = True
+        scene.tools.terminal = TransferRequest("c_transfer_call", "+12125551234", "Sales")
+        await scene.says(tool("transfer_call"))
+        await scene.passes(30)
+
+        looked = 0
+        look = scene.vigil._look
+
+        async def counted(*args):
+            nonlocal looked
+            looked += 1
+            await look(*args)
+
+        monkeypatch.setattr(scene.vigil, "_look", counted)
+        await asyncio.sleep(0.05)
+        assert looked <= 1
