@@ -38,7 +38,7 @@ def failures_named(settings: Account) -> Iterator[None]:
         raise kind(message, code=code) from None
     except (InvalidURI, SecurityError, OpenAIError) as exc:
         raise ProviderRejected(without_key(f"cannot connect: {exc}", settings)) from None
-    except (OSError, InvalidHandshake) as exc:
+    except (OSError, InvalidHandshake, ValueError) as exc:  # ValueError: a redirect to no address
         raise ProviderUnavailable(without_key(f"cannot connect: {exc}", settings)) from None
 
 

@@ -165,6 +165,24 @@ async def test_a_refused_handshake_tells_whether_another_try_helps(status: int, 
     assert caught.value.__suppress_context__
 
 
+@pytest.mark.parametrize("location", ["http://[::1", "ws://127.0.0.1:99999/"])
+async def test_a_redirect_to_no_address_is_unavailable(location: str) -> None:
+    async def redirect(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        head = f"HTTP/1.1 302 Found\r\nLocation: {location}\r\nContent-Length: 0\r\n\r\n"
+        writer.write(head.encode())
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(redirect, "127.0.0.1", 0)
+    async with server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+        provider = OpenAIProvider(OpenAISettings(api_key=KEY, base_url=url))
+        with pytest.raises(ProviderUnavailable):
+            async with provider.connect(setup()):
+                pytest.fail("there is no session")
+
+
 async def test_a_closed_port_is_unavailable() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
