@@ -376,6 +376,9 @@ class Recovery:
         not_before = 0.0 if self._doubted else self._began + (deadline - self._clock()) / 2
         while self._loss is None and self._asked is None:
             now, there = self._clock(), self._stage.situation()
+            if there.terminal:
+                self._deadline = None  # the session that says the farewell says it to its end
+                return
             quiet_since = (quiet_since or now) if there.quiet else None
             forced = now >= force_at
             waits = self._doubted and self._model.wanted is not None and not there.sounds
@@ -404,8 +407,9 @@ class Recovery:
             self._tell(Step.HAND_OVER_FAILED, "session_ending")
             return False
         opened, told = found
-        undisturbed = stage.situation().quiet and model.history.version == told
-        if self._loss is not None or not (forced or undisturbed):
+        there = stage.situation()
+        undisturbed = there.quiet and model.history.version == told
+        if self._loss is not None or there.terminal or not (forced or undisturbed):
             opened.close()
             return False
         model.suspend()

@@ -231,3 +231,15 @@ async def test_a_caller_who_hears_nothing_is_helped_while_a_hand_over_waits_for_
 
         assert scene.steps == [("nudged", "no_audio")]
         assert scene.session.told == [("respond", None, True)]
+
+
+async def test_a_farewell_that_is_being_said_is_not_taken_from_the_session_that_says_it():
+    async with Rescue() as scene:
+        await scene.says(SessionEnding(20.0), audio("bye", 200))
+        scene.tools.terminal = EndRequest("c_end_call")
+        await scene.says(tool("end_call"))
+        await scene.silence(17)
+        await scene.says(audio("bye", 200, b"\x42"), AudioDone("bye"))
+
+        assert scene.hand.setups == []
+        assert (await scene.hears(400))[-1600:] == b"\x42" * 1600
