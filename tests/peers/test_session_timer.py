@@ -44,7 +44,8 @@ BY_INVITE = f"""<scenario name="by INVITE">{OPENING.format(allow="INVITE, ACK, B
 
 @pytest.mark.report("BR-027")
 def test_both_ways_of_a_refresh_at_half_the_interval(fake_office: Office, tmp_path):
-    gateway = fake_office.open(server={"sip": {"media_timeout_s": 300}})
+    silent = {"limits": {"silence_hangup_s": None}, "silence": {"nudge_after_s": None}}
+    gateway = fake_office.open(server={"sip": {"media_timeout_s": 300}}, agent=silent)
     begun = time.monotonic()
     with (
         Sipp(
