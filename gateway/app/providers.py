@@ -61,9 +61,9 @@ def _make(entry: Connected, name: str) -> Provider:
 
 async def give_advice(providers: Iterable[Provider]) -> None:
     """Log what the providers can say beforehand; it may take them a while, and nobody waits for it."""
+    warnings = 0
     for provider in providers:
-        if isinstance(provider, Advising):
-            for warning in await provider.advice():
-                log.warning(
-                    "provider.advice", provider=provider.name, code=warning.code, message=warning.message
-                )
+        for warning in await provider.advice() if isinstance(provider, Advising) else ():
+            warnings += 1
+            log.warning("provider.advice", provider=provider.name, code=warning.code, message=warning.message)
+    log.info("providers.advised", warnings=warnings)

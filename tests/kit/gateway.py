@@ -62,7 +62,8 @@ class Gateway(Process):
             YAML().dump(settings, file)
 
     def is_ready(self) -> bool:
-        return self.get("/readyz")[0] == 200
+        """Whether it takes calls, and has done what it does only once: what it holds now is its own."""
+        return self.get("/readyz")[0] == 200 and "providers.advised" in self.log
 
     def get(self, path: str) -> tuple[int, str]:
         """Return status and text of a page; status 0 while nobody listens."""
