@@ -33,7 +33,7 @@ quick: setup  ## the tests without real peers, under 5 minutes
 test: setup packages  ## everything that gates, with SIPp and baresip as peers
 	@rm -rf $(RESULTS) && mkdir -p $(RESULTS)
 	@$(PYTEST) -n 2 -m "not peers and not soak" --results=$(RESULTS)/alone.jsonl
-	@$(PYTEST) -n 4 -m "peers and not soak and not crowd" --results=$(RESULTS)/peers.jsonl
+	@$(PYTEST) -n 4 --dist worksteal -m "peers and not soak and not crowd" --results=$(RESULTS)/peers.jsonl
 	@$(PYTEST) -m "crowd and not soak" --results=$(RESULTS)/crowd.jsonl
 	@$(PYTEST) -m soak -s --results=$(RESULTS)/soak.jsonl
 	@$(PY) -m tests.kit.marked reports $(RESULTS)/*.jsonl
