@@ -30,6 +30,8 @@ class Case:
     reason: str
     says: str = "apology"
     by: str = "gateway"
+    or_else: str = ""
+    """Another reason that may be seen first."""
 
 
 REFUSED = [
@@ -49,7 +51,8 @@ SPEECHLESS = [
     Case("no_audio", "empty_response"),
     Case("silent_audio:2", "inaudible_audio"),
     Case("hang", "speech_broken_off"),
-    Case("stall@3", "no_audio"),
+    # The session notices the dead connection at about the time at which the call misses the answer.
+    Case("stall@3", "no_audio", or_else="session_lost"),
 ]
 HARMLESS = [
     Case(faults, "end_call", says="farewell", by="agent")
@@ -76,7 +79,8 @@ def endure(exchange: Exchange, case: Case) -> None:
         due = SORRY if case.says == "apology" else FAREWELL
         assert_heard(due, phone.heard(before=bye_at), case.faults)
     report = exchange.report(case.faults)
-    assert (report["reason"], report["by"]) == (case.reason, case.by), case
+    assert report["reason"] in {case.reason, case.or_else or case.reason}, (case, report["reason"])
+    assert report["by"] == case.by, case
 
 
 @pytest.mark.crowd
