@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.peers, pytest.mark.soak, pytest.mark.timeout(counts(te
 
 __all__ = ["ports"]
 AT_ONCE = counts(test=6, full=12)
-BARGE_INS = counts(test=20, full=200)
+BARGE_INS = counts(test=10, full=200)
 WORD_MS = 100
 ALLOWED_MS = 2 * WORD_MS
 

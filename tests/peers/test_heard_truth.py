@@ -56,8 +56,8 @@ AT_ONCE = counts(test=12, full=20)
 SPEEDS = {"slow": 1.1, "quick": 1.6, "fast": 4.0}
 TURNS = counts(test=5, full=10)
 """Times that the caller of one call talks over the agent."""
-BARGE_INS = counts(test=40, full=1_000)
-FAREWELLS = counts(test=20, full=1_000)
+BARGE_INS = counts(test=24, full=1_000)
+FAREWELLS = counts(test=10, full=1_000)
 FAREWELL_LINES = counts(test=10, full=60)
 PATH_MS = 2_000.0
 IMPATIENT = 5

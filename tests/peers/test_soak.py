@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.peers, pytest.mark.soak, pytest.mark.timeout(900)]
 
 CALLS = 20
 SECONDS = counts(test=16, full=30)
-ROUNDS = counts(test=2, full=10)
+ROUNDS = counts(test=1, full=10)
 GREETING, ANSWER = recording("greeting"), recording("answer")
 QUESTION = np.concatenate((sound.silence(len(GREETING) / 8000 + 1.5), recording("caller_hours")))
 
