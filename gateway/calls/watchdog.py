@@ -52,13 +52,11 @@ class Watchdog:
     Args:
         patience: Limits.
         turn_model: Of the session; it decides what silence can be seen to be a fault.
-        thinking: How much longer than usual the session may think, in seconds.
     """
 
-    def __init__(self, patience: Patience, turn_model: TurnModel, *, thinking: float = 0.0) -> None:
+    def __init__(self, patience: Patience, turn_model: TurnModel) -> None:
         self._patience = patience
         self._turn_model = turn_model
-        self._thinking = thinking
         self._off = False
         self._swapping = False
         self._held = False
@@ -135,9 +133,9 @@ class Watchdog:
         self._swapping = True
         self._open = False
 
-    def session_began(self, turn_model: TurnModel, *, now: float, thinking: float = 0.0) -> None:
+    def session_began(self, turn_model: TurnModel, *, now: float) -> None:
         """Note that another session goes on with the conversation; what was due still is."""
-        self._turn_model, self._thinking = turn_model, thinking
+        self._turn_model = turn_model
         self._tells_turns = self._speaking = self._open = self._swapping = False
         self._spoke = self._called = self._cut = False
         self._since, self._allowance = now, 0.0
@@ -327,7 +325,7 @@ class Watchdog:
         patience = self._patience
         if self._episode is not None:
             return self._since + patience.gap
-        since, wait = self._since, patience.reply + self._thinking + self._allowance
+        since, wait = self._since, patience.reply + self._allowance
         if self._speaking:
             # Nobody has said that the turn is over; the line itself tells how long it has been quiet.
             return max(since, self._voice_at) + wait + patience.turn

@@ -12,8 +12,8 @@ PATIENCE = Patience()
 class Watch:
     """A watchdog and its clock."""
 
-    def __init__(self, turn_model=TurnModel.TURN_BASED, **options):
-        self.dog = Watchdog(PATIENCE, turn_model, **options)
+    def __init__(self, turn_model=TurnModel.TURN_BASED):
+        self.dog = Watchdog(PATIENCE, turn_model)
         self.now = 1000.0
         self.seen: list = []
 
@@ -85,13 +85,6 @@ def test_a_model_may_think_for_as_long_as_patience_says():
     watch.says(500)
     watch.done()
     assert watch.wait(60) == []
-
-
-def test_a_session_that_reasons_may_think_longer():
-    watch = Watch(thinking=5.0)
-    watch.turn()
-    assert watch.wait(PATIENCE.reply + 4.9) == []
-    assert faults(watch.wait(0.2)) == [Fault.NO_AUDIO]
 
 
 def test_a_long_monologue_of_the_caller_is_no_silence():
